@@ -1,0 +1,2 @@
+//! The `blnn` command.
+fn main() {}

@@ -1,0 +1,151 @@
+//! Dense matrix products: the one call site of the GEMM crate, so that it can be swapped by
+//! measurement.
+//!
+//! Each call runs on the calling thread. Callers split work into shards by size alone (see
+//! [`crate::par`]), so the bits of a product never depend on the thread count.
+
+/// A dense operand: element `(i, j)` is `data[i * row_stride + j * col_stride]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand<'a> {
+    data: &'a [f32],
+    rows: usize,
+    cols: usize,
+    row_stride: usize,
+    col_stride: usize,
+}
+
+impl<'a> Operand<'a> {
+    /// A row-major operand.
+    ///
+    /// # Panics
+    /// If `data` is shorter than `rows * cols`.
+    #[track_caller]
+    pub fn new(data: &'a [f32], rows: usize, cols: usize) -> Self {
+        assert!(
+            data.len() >= rows * cols,
+            "operand {rows}×{cols} from {} values",
+            data.len()
+        );
+        Self {
+            data,
+            rows,
+            cols,
+            row_stride: cols,
+            col_stride: 1,
+        }
+    }
+
+    /// The same values read as the transposed matrix.
+    #[must_use]
+    pub fn transposed(self) -> Self {
+        Self {
+            rows: self.cols,
+            cols: self.rows,
+            row_stride: self.col_stride,
+            col_stride: self.row_stride,
+            ..self
+        }
+    }
+}
+
+/// What a product does with the previous contents of its output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Into {
+    /// `out = a · b`
+    Overwrite,
+    /// `out += a · b`
+    Add,
+}
+
+/// `out = a · b` or `out += a · b`, with `out` row-major.
+///
+/// # Panics
+/// If the shapes disagree.
+#[track_caller]
+pub fn gemm(a: Operand<'_>, b: Operand<'_>, out: &mut [f32], into: Into) {
+    assert_eq!(
+        a.cols, b.rows,
+        "gemm: A is {}×{}, B is {}×{}",
+        a.rows, a.cols, b.rows, b.cols
+    );
+    assert_eq!(
+        out.len(),
+        a.rows * b.cols,
+        "gemm: output is not {}×{}",
+        a.rows,
+        b.cols
+    );
+    if a.cols == 0 {
+        if into == Into::Overwrite {
+            out.fill(0.0);
+        }
+        return;
+    }
+    // SAFETY: `Operand` guarantees that every element addressed through its shape and strides
+    // lies inside its slice, the output length was checked above, and `out` is borrowed
+    // mutably, so it overlaps neither operand.
+    unsafe {
+        gemm::gemm(
+            a.rows,
+            b.cols,
+            a.cols,
+            out.as_mut_ptr(),
+            1,
+            b.cols as isize,
+            into == Into::Add,
+            a.data.as_ptr(),
+            a.col_stride as isize,
+            a.row_stride as isize,
+            b.data.as_ptr(),
+            b.col_stride as isize,
+            b.row_stride as isize,
+            1.0,
+            1.0,
+            false,
+            false,
+            false,
+            gemm::Parallelism::None,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn naive(a: &[f32], b: &[f32], m: usize, k: usize, n: usize) -> Vec<f32> {
+        let at = |i: usize, j: usize| (0..k).map(|p| a[i * k + p] * b[p * n + j]).sum();
+        (0..m * n).map(|x| at(x / n, x % n)).collect()
+    }
+
+    #[test]
+    fn agrees_with_naive_product_on_odd_shapes() {
+        for (m, k, n) in [(1, 1, 1), (3, 5, 7), (17, 33, 9), (64, 128, 65), (5, 0, 4)] {
+            let a: Vec<f32> = (0..m * k).map(|i| (i as f32 * 0.37).sin()).collect();
+            let b: Vec<f32> = (0..k * n).map(|i| (i as f32 * 0.61).cos()).collect();
+            let expected = naive(&a, &b, m, k, n);
+            let transpose = |x: &[f32], r: usize, c: usize| -> Vec<f32> {
+                (0..r * c).map(|i| x[(i % r) * c + i / r]).collect()
+            };
+            let (at, bt) = (transpose(&a, m, k), transpose(&b, k, n));
+            let operands = [
+                (Operand::new(&a, m, k), Operand::new(&b, k, n)),
+                (
+                    Operand::new(&at, k, m).transposed(),
+                    Operand::new(&bt, n, k).transposed(),
+                ),
+            ];
+            for (a, b) in operands {
+                let mut out = vec![1.0; m * n];
+                gemm(a, b, &mut out, Into::Add);
+                for (got, want) in out.iter().zip(&expected) {
+                    assert!((got - 1.0 - want).abs() < 1e-4);
+                }
+                gemm(a, b, &mut out, Into::Overwrite);
+                for (got, want) in out.iter().zip(&expected) {
+                    assert!((got - want).abs() < 1e-4);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! [`Threads`]: static partitions run on a pool, so that no result depends on the thread count.
+//!
+//! Work is cut into *shards* by sizes alone, never by the number of threads. A shard either
+//! owns its outputs, or writes a partial result that is later summed in shard order. Which
+//! thread runs a shard, and when, cannot change a bit.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How many shards a partition aims for: enough to balance and to feed many cores, few enough
+/// that summing per-shard partial results stays cheap.
+pub const SHARDS: usize = 16;
+
+/// A pool of worker threads. Cloning shares the pool.
+#[derive(Clone)]
+pub struct Threads {
+    pool: Arc<rayon::ThreadPool>,
+}
+
+impl std::fmt::Debug for Threads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Threads({})", self.count())
+    }
+}
+
+impl Threads {
+    /// A pool of `count` threads; 0 means one per available core.
+    ///
+    /// # Panics
+    /// If the operating system refuses to start the threads.
+    pub fn new(count: usize) -> Self {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(count)
+            .thread_name(|i| format!("blnn-{i}"))
+            .build()
+            .expect("the operating system could not start worker threads");
+        Self {
+            pool: Arc::new(pool),
+        }
+    }
+
+    /// Number of threads in the pool.
+    pub fn count(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+
+    /// Runs `work` inside the pool, so that the regions it opens start without a hand-over.
+    pub fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.pool.install(work)
+    }
+
+    /// Calls `task(shard)` for every shard in `0..shards`, in any order, on any thread.
+    pub fn for_each(&self, shards: usize, task: impl Fn(usize) + Sync) {
+        fn split(range: Range<usize>, task: &(impl Fn(usize) + Sync)) {
+            match range.len() {
+                0 => {}
+                1 => task(range.start),
+                n => {
+                    let middle = range.start + n / 2;
+                    rayon::join(
+                        || split(range.start..middle, task),
+                        || split(middle..range.end, task),
+                    );
+                }
+            }
+        }
+        if self.count() == 1 || shards <= 1 {
+            (0..shards).for_each(task);
+        } else {
+            self.pool.install(|| split(0..shards, &task));
+        }
+    }
+
+    /// Calls `task(shard, item)` for every item of `items` with its index, items being owned
+    /// (typically disjoint `&mut` slices), in any order, on any thread.
+    pub fn for_each_owned<T: Send>(&self, items: &mut [T], task: impl Fn(usize, &mut T) + Sync) {
+        fn split<T: Send>(base: usize, items: &mut [T], task: &(impl Fn(usize, &mut T) + Sync)) {
+            match items {
+                [] => {}
+                [one] => task(base, one),
+                many => {
+                    let middle = many.len() / 2;
+                    let (left, right) = many.split_at_mut(middle);
+                    rayon::join(
+                        || split(base, left, task),
+                        || split(base + middle, right, task),
+                    );
+                }
+            }
+        }
+        if self.count() == 1 || items.len() <= 1 {
+            items
+                .iter_mut()
+                .enumerate()
+                .for_each(|(i, item)| task(i, item));
+        } else {
+            self.pool.install(|| split(0, items, &task));
+        }
+    }
+}
+
+/// A cut of `0..n` rows into consecutive shards, fixed when it is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partition {
+    bounds: Vec<usize>,
+}
+
+impl Partition {
+    /// Shards of nearly equal numbers of rows.
+    pub fn even(rows: usize) -> Self {
+        let shards = SHARDS.min(rows.max(1));
+        Self {
+            bounds: (0..=shards).map(|s| s * rows / shards).collect(),
+        }
+    }
+
+    /// Shards of nearly equal cost, where the cost of the rows before `i` is `cumulative[i]`
+    /// (for a sparse matrix: its row offsets).
+    ///
+    /// # Panics
+    /// If `cumulative` is empty.
+    #[track_caller]
+    pub fn balanced(cumulative: &[usize]) -> Self {
+        let rows = cumulative
+            .len()
+            .checked_sub(1)
+            .expect("cumulative costs start with 0");
+        let shards = SHARDS.min(rows.max(1));
+        // A row costs a little even when it is empty: count every row as one more entry.
+        let cost = |i: usize| cumulative[i] - cumulative[0] + i;
+        let mut bounds = Vec::with_capacity(shards + 1);
+        bounds.push(0);
+        for s in 1..shards {
+            let goal = s * cost(rows) / shards;
+            let mut row = bounds[s - 1];
+            while row < rows && cost(row) < goal {
+                row += 1;
+            }
+            bounds.push(row);
+        }
+        bounds.push(rows);
+        Self { bounds }
+    }
+
+    /// Number of shards.
+    pub fn shards(&self) -> usize {
+        self.bounds.len() - 1
+    }
+
+    /// The rows of one shard.
+    pub fn range(&self, shard: usize) -> Range<usize> {
+        self.bounds[shard]..self.bounds[shard + 1]
+    }
+
+    /// Cuts `data`, holding `width` values a row, into one slice a shard.
+    ///
+    /// # Panics
+    /// If `data` does not hold exactly the partition's rows.
+    #[track_caller]
+    pub fn split_mut<'a, T>(&self, mut data: &'a mut [T], width: usize) -> Vec<&'a mut [T]> {
+        assert_eq!(
+            data.len(),
+            self.bounds[self.shards()] * width,
+            "rows of the partition"
+        );
+        (0..self.shards())
+            .map(|s| {
+                let (head, tail) =
+                    std::mem::take(&mut data).split_at_mut(self.range(s).len() * width);
+                data = tail;
+                head
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn every_shard_runs_once() {
+        for threads in [1, 2, 5] {
+            let hits: Vec<AtomicUsize> = (0..37).map(|_| AtomicUsize::new(0)).collect();
+            Threads::new(threads).for_each(37, |i| {
+                hits[i].fetch_add(1, Ordering::Relaxed);
+            });
+            assert!(hits.iter().all(|h| h.load(Ordering::Relaxed) == 1));
+        }
+    }
+
+    #[test]
+    fn balanced_partition_covers_all_rows_and_splits_cost() {
+        let offsets: Vec<usize> = (0..=1000).map(|i| i * i).collect();
+        let p = Partition::balanced(&offsets);
+        assert_eq!(p.range(0).start, 0);
+        assert_eq!(p.range(p.shards() - 1).end, 1000);
+        let fair = 1_001_000 / p.shards();
+        for s in 0..p.shards() {
+            let r = p.range(s);
+            let cost = offsets[r.end] - offsets[r.start] + r.len();
+            assert!(
+                cost < fair * 3 / 2,
+                "shard {s} costs {cost}, fair is {fair}"
+            );
+        }
+    }
+
+    #[test]
+    fn empty_partition_has_one_empty_shard() {
+        assert_eq!(Partition::even(0).range(0), 0..0);
+        assert_eq!(Partition::balanced(&[0]).range(0), 0..0);
+    }
+}
