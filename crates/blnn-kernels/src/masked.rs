@@ -371,7 +371,7 @@ unsafe fn gradient_rows_kernel<S: Simd>(
     );
     let columns = &inputs.columns;
     for (j, out) in rows.zip(out.chunks_exact_mut(PANEL)) {
-        let Some(source) = sources.get(inputs.classes[j] as usize) else {
+        let Some(&Some(source)) = sources.get(inputs.classes[j] as usize) else {
             continue;
         };
         let range = columns.segment(j, block);
