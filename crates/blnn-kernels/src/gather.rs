@@ -6,7 +6,7 @@
 
 use crate::csr::Pattern;
 use crate::panels::{PANEL, Panels};
-use crate::par::{Partition, Threads};
+use crate::par::{Cell, Partition, Threads};
 use crate::simd::{Simd, dispatch};
 use crate::wide::sum_listed;
 
@@ -170,17 +170,27 @@ pub fn gather_sum(
     assert_eq!((list.rows(), x.cols()), out.shape(), "gather: output shape");
     assert_eq!(list.rows(), scale.len(), "gather: one scale a row");
     threads.for_each_cell(list.partition(), [out], |cell, [out]| {
-        let (starts, lengths) = (
-            &list.starts[cell.rows.clone()],
-            &list.lengths[cell.rows.clone()],
-        );
-        let lists = Lists {
-            starts,
-            lengths,
-            indices: &list.indices,
-        };
-        sum_rows(lists, x.panel(cell.panel), &scale[cell.rows], out);
+        gather_cell(list, &cell, x, scale, out);
     });
+}
+
+/// One cell of [`gather_sum`], on the calling thread.
+///
+/// # Panics
+/// If the shapes disagree.
+#[track_caller]
+pub fn gather_cell(list: &Selection, cell: &Cell, x: &Panels, scale: &[f32], out: &mut [f32]) {
+    assert_eq!(
+        list.cols(),
+        x.rows(),
+        "gather: columns of the list, rows of the input"
+    );
+    let lists = Lists {
+        starts: &list.starts[cell.rows.clone()],
+        lengths: &list.lengths[cell.rows.clone()],
+        indices: &list.indices,
+    };
+    sum_rows(lists, x.panel(cell.panel), &scale[cell.rows.clone()], out);
 }
 
 /// Row lists whose indices are known to lie within the gathered panel.

@@ -136,6 +136,28 @@ unsafe fn affine_kernel<S: Simd>(map: &Affine, input: &[f32], out: &mut [f32]) {
     }
 }
 
+dispatch! {
+    /// [`affine_forward`] in place.
+    pub fn affine_in_place(map: &Affine, cell: &mut [f32]) = in_place_kernel
+}
+
+#[inline(always)]
+unsafe fn in_place_kernel<S: Simd>(map: &Affine, cell: &mut [f32]) {
+    // SAFETY: rows and columns hold PANEL floats each.
+    unsafe {
+        let (factor, offset) = (
+            Wide::<S>::load(map.factor.as_ptr()),
+            Wide::load(map.offset.as_ptr()),
+        );
+        let slope = S::splat(map.slope);
+        for row in cell.chunks_exact_mut(PANEL) {
+            let y = offset.add_product(factor, Wide::load(row.as_ptr()));
+            y.map(|y| S::if_positive(y, y, S::mul(slope, y)))
+                .store(row.as_mut_ptr());
+        }
+    }
+}
+
 /// The sums for the gradients of `weight`, `bias` and `slope`, from the gradient of the output
 /// and the input of [`affine_forward`].
 pub fn affine_sums(map: &Affine, grad: &[f32], input: &[f32]) -> AffineSums {

@@ -17,7 +17,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::Matrix;
-use crate::par::{Partition, SHARDS};
+use crate::par::{Cell, Partition, SHARDS};
 
 /// Columns in a panel: two cache lines, two AVX-512 registers.
 pub const PANEL: usize = 32;
@@ -160,6 +160,39 @@ impl Panels {
         self.rows = rows;
         self.cols = cols;
         self.data.resize(rows * cols.next_multiple_of(PANEL), 0.0);
+    }
+
+    /// Floats the allocation has room for.
+    pub fn capacity(&self) -> usize {
+        self.data.capacity()
+    }
+
+    /// The part of the matrix that lies in a cell.
+    pub fn cell(&self, cell: &Cell) -> &[f32] {
+        &self.panel(cell.panel)[cell.rows.start * PANEL..cell.rows.end * PANEL]
+    }
+
+    /// Writes the transposed matrix to `out`.
+    ///
+    /// # Panics
+    /// If `out` is not of the transposed shape.
+    #[track_caller]
+    pub fn transpose_into(&self, out: &mut Self) {
+        assert_eq!(
+            out.shape(),
+            (self.cols, self.rows),
+            "transpose: output shape"
+        );
+        for q in 0..out.panels() {
+            let sources = out.columns(q);
+            for j in 0..self.cols {
+                let row = out.row_of_mut(q, j);
+                row.fill(0.0);
+                for (slot, i) in row.iter_mut().zip(sources.clone()) {
+                    *slot = self.row_of(j / PANEL, i)[j % PANEL];
+                }
+            }
+        }
     }
 
     /// Rows `range` for reading.
@@ -350,6 +383,14 @@ mod tests {
         assert_eq!(p.to_matrix(), m);
         assert_eq!(p.get(3, 69), 369.0);
         assert!(p.row_of(2, 4)[6..].iter().all(|&v| v == 0.0));
+    }
+
+    #[test]
+    fn transposing_moves_every_element() {
+        let m = Matrix::from_fn(40, 33, |i, j| (i * 100 + j) as f32);
+        let mut out = Panels::zeros(33, 40);
+        Panels::from_matrix(&m).transpose_into(&mut out);
+        assert_eq!(out.to_matrix(), Matrix::from_fn(33, 40, |i, j| m.get(j, i)));
     }
 
     #[test]

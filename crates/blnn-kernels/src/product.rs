@@ -72,12 +72,18 @@ pub fn transposed_product(a: &RowsRef<'_>, b: &RowsRef<'_>, out: &mut Panels, st
 /// Rows of a block of the operands that stays in the level-2 cache.
 const BLOCK_ROWS: usize = 256;
 
-/// `out = Aᵀ · B` over all rows, in parallel over pieces of the output, without partial sums.
+/// `out = Aᵀ · B` (or `+=`) over all rows, in parallel over pieces of the output, without partial sums.
 ///
 /// # Panics
 /// If the shapes disagree.
 #[track_caller]
-pub fn transposed_product_all(a: &Panels, b: &Panels, out: &mut Panels, threads: &Threads) {
+pub fn transposed_product_all(
+    a: &Panels,
+    b: &Panels,
+    out: &mut Panels,
+    store: Store,
+    threads: &Threads,
+) {
     assert_eq!(a.rows(), b.rows(), "transposed product: rows");
     assert_eq!(
         (a.cols(), b.cols()),
@@ -87,6 +93,7 @@ pub fn transposed_product_all(a: &Panels, b: &Panels, out: &mut Panels, threads:
     let pieces = Partition::of_panels(out.rows());
     threads.for_each_cell(&pieces, [out], |cell, [out]| {
         for start in (0..a.rows()).step_by(BLOCK_ROWS) {
+            let add = start > 0 || store == Store::Add;
             let rows = start * PANEL..(start + BLOCK_ROWS).min(a.rows()) * PANEL;
             for (k, target) in out.chunks_mut(PANEL * PANEL).enumerate() {
                 let inputs = &a.panel(cell.rows.start / PANEL + k)[rows.clone()];
@@ -96,7 +103,7 @@ pub fn transposed_product_all(a: &Panels, b: &Panels, out: &mut Panels, threads:
                     &b.panel(cell.panel)[rows.clone()],
                     target,
                     height,
-                    start > 0,
+                    add,
                 );
             }
         }
@@ -344,7 +351,7 @@ mod tests {
             let (a, b) = (sample(rows, m, 0.3), sample(rows, n, 0.9));
             let (pa, pb) = (Panels::from_matrix(&a), Panels::from_matrix(&b));
             let mut out = Panels::zeros(m, n);
-            transposed_product_all(&pa, &pb, &mut out, &threads);
+            transposed_product_all(&pa, &pb, &mut out, Store::Overwrite, &threads);
             assert_close(&out, &naive(&transpose(&a), &b), 0.0);
             let w = sample(m, n, 0.5);
             let scale: Vec<f32> = (0..rows).map(|i| 1.0 + i as f32 * 0.001).collect();

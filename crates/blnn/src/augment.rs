@@ -6,7 +6,7 @@
 //! the columns.
 
 use blnn_kernels::gather::Selection;
-use blnn_kernels::{Pattern, Threads};
+use blnn_kernels::{Partition, Pattern, Threads};
 
 use crate::rng::{Draws, Stream};
 
@@ -79,7 +79,11 @@ impl Views {
     pub(crate) fn whole(adjacency: &Pattern, features: usize, threads: &Threads) -> Self {
         let (_, reverse) = adjacency.transpose();
         let views = [(); 2].map(|()| View::whole(adjacency, features, threads));
-        Self { adjacency: adjacency.clone(), reverse, views }
+        Self {
+            adjacency: adjacency.clone(),
+            reverse,
+            views,
+        }
     }
 
     /// One of the two views.
@@ -90,6 +94,11 @@ impl Views {
     /// The undropped adjacency.
     pub(crate) fn adjacency(&self) -> &Pattern {
         &self.adjacency
+    }
+
+    /// The cut of the nodes into shards of nearly equal numbers of undropped edges.
+    pub(crate) fn partition(&self) -> &Partition {
+        self.views[0].incoming.partition()
     }
 
     /// For each entry (i, j) of the adjacency, the entry (j, i).
@@ -108,10 +117,16 @@ impl Views {
     ) {
         for (v, view) in self.views.iter_mut().enumerate() {
             let number = v as u32;
-            Draws::new(seed, Stream::Edges { view: number }, epoch)
-                .keep_flags(edge_drop[v], &mut view.keep_edges, threads);
-            Draws::new(seed, Stream::Features { view: number }, epoch)
-                .keep_flags(feature_drop[v], &mut view.keep_features, threads);
+            Draws::new(seed, Stream::Edges { view: number }, epoch).keep_flags(
+                edge_drop[v],
+                &mut view.keep_edges,
+                threads,
+            );
+            Draws::new(seed, Stream::Features { view: number }, epoch).keep_flags(
+                feature_drop[v],
+                &mut view.keep_features,
+                threads,
+            );
         }
         self.refresh(threads);
     }
@@ -139,7 +154,8 @@ impl Views {
         for view in &mut self.views {
             let keep = &view.keep_edges;
             view.incoming.select(&self.adjacency, true, keep, threads);
-            view.outgoing.select_transposed(&self.adjacency, true, keep, &self.reverse, threads);
+            view.outgoing
+                .select_transposed(&self.adjacency, true, keep, &self.reverse, threads);
             view.measure();
         }
     }
@@ -170,7 +186,9 @@ mod tests {
     fn views_are_drawn_apart_and_repeatably() {
         let threads = Threads::new(1);
         let offsets: Vec<usize> = (0..=60).map(|i| i * 59).collect();
-        let indices = (0..60).flat_map(|i| (0..60).filter(move |&j| j != i)).collect();
+        let indices = (0..60)
+            .flat_map(|i| (0..60).filter(move |&j| j != i))
+            .collect();
         let complete = Pattern::new(60, offsets, indices).unwrap();
         let mut views = Views::whole(&complete, 40, &threads);
         views.draw(3, 8, [0.5, 0.5], [0.2, 0.2], &threads);
