@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::tally::Tally;
 use crate::test_binaries::{self, TestBinary};
-use crate::{large_data, workspace};
+use crate::{large_graphs, workspace};
 
 /// Packages whose results depend on the kernels.
 const NUMERIC_PACKAGES: [&str; 2] = ["blnn-kernels", "blnn"];
@@ -69,14 +69,14 @@ fn run_all(report: &mut Report) -> Result<()> {
 /// Unit, integration and doc tests; those on the large graphs only where the graphs are.
 fn all_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
     let mut command = workspace::cargo(["test", "--workspace"]);
-    if let Some(folder) = large_data::find() {
+    if let Some(folder) = large_graphs::find() {
         command.env("BLNN_DATA_DIR", folder);
     } else {
-        command.args(["--", "--skip", large_data::TEST_MARK]);
+        command.args(["--", "--skip", large_graphs::TEST_MARK]);
         for test in tests {
             report
                 .not_run
-                .extend(test.tests_with(large_data::TEST_MARK)?);
+                .extend(test.tests_with(large_graphs::TEST_MARK)?);
         }
     }
     report.count(&mut command)
@@ -88,7 +88,7 @@ fn scalar_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
     for test in tests.iter().filter(is_numeric) {
         let mut command = test.command();
         command.env("BLNN_KERNELS", "scalar");
-        report.count(command.args(["--skip", large_data::TEST_MARK]))?;
+        report.count(command.args(["--skip", large_graphs::TEST_MARK]))?;
     }
     Ok(())
 }
@@ -146,7 +146,7 @@ impl Report {
         if !self.not_run.is_empty() {
             println!(
                 "not run, for want of the large graphs (get them: {}):",
-                large_data::FETCH
+                large_graphs::FETCH
             );
         }
         for name in &self.not_run {

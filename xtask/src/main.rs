@@ -9,7 +9,7 @@
 mod args;
 mod checks;
 mod golden;
-mod large_data;
+mod large_graphs;
 mod peer;
 mod python;
 mod tally;

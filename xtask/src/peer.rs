@@ -11,7 +11,7 @@ use serde_json::{Deserializer, Value, json};
 
 use crate::args::Args;
 use crate::python::{self, Python};
-use crate::{large_data, workspace};
+use crate::{large_graphs, workspace};
 
 /// The published settings of a graph, in the order the PyTorch program takes them: widths, edge
 /// and feature drop of view 1 and of view 2, temperature.
@@ -128,10 +128,10 @@ struct Bench {
 
 impl Bench {
     fn prepare(epochs: usize, script: Option<String>, given_python: Option<&str>) -> Result<Self> {
-        let data = large_data::find().with_context(|| {
+        let data = large_graphs::find().with_context(|| {
             format!(
                 "the large graphs are not here; get them: {}",
-                large_data::FETCH
+                large_graphs::FETCH
             )
         })?;
         let script = script.map_or_else(
@@ -176,7 +176,7 @@ impl Bench {
     }
 
     fn run_torch(&self, settings: &Settings) -> Result<Sample> {
-        let file = large_data::FILES
+        let file = large_graphs::FILES
             .iter()
             .find(|(graph, _)| *graph == settings.graph);
         let (_, file) = file.context("a graph without a file")?;

@@ -26,7 +26,7 @@ impl File {
     }
 }
 
-/// All text files that git tracks or would add.
+/// All text files that git tracks.
 fn files() -> Vec<File> {
     let output = Command::new("git")
         .args([
