@@ -29,13 +29,7 @@ impl File {
 /// All text files that git tracks.
 fn files() -> Vec<File> {
     let output = Command::new("git")
-        .args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ])
+        .args(["ls-files", "-z"])
         .current_dir(workspace::root())
         .output()
         .expect("git lists the files to check");
