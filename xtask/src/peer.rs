@@ -54,6 +54,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let script = args.value("--peer")?;
     let given_python = args.value("--python")?;
     args.finish()?;
+    warn_if_busy();
     let bench = Bench::prepare(epochs, script, given_python.as_deref())?;
     let mut comparisons = Vec::new();
     for settings in graphs {
@@ -65,6 +66,19 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         print!("{}", as_table(&comparisons));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Both sides want every core: with anything else running the numbers mean little.
+fn warn_if_busy() {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let last_minute: f64 = load
+        .split(' ')
+        .next()
+        .and_then(|w| w.parse().ok())
+        .unwrap_or(0.0);
+    if last_minute > 0.5 {
+        eprintln!("warning: the load average is {last_minute}; ratios need an idle machine");
+    }
 }
 
 fn chosen_graphs(list: Option<&str>) -> Result<Vec<&'static Settings>> {

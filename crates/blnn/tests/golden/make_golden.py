@@ -30,7 +30,8 @@ Arrays (n = 37 nodes, E directed entries, F = 23 features, T = 5 steps)
     loss.<key> [3], grad.<key>.<parameter>       step 1: total, node term, neighbour term
         key in bgrl, blnn_paper, blnn_code, bgrl_noisy, bgrl_clean
     traj.<key>.loss [T,3]                        bgrl, blnn_paper and blnn_code only
-    traj.<key>.step{1,5}.<parameter>             after AdamW and the target's moving average
+    traj.<key>.step{1,2,5}.<parameter>           after AdamW and the target's moving average;
+                                                 the rate of step 1 is zero: only the target moves
     traj.<key>.embedding.{last_view,averaged}    clean graph, running statistics, after step 5
 
 The bias of a convolution is cancelled by the batch norm behind it: its gradient is zero up to
@@ -49,7 +50,7 @@ import torch.nn.functional as F
 NODES, FEATURES, CLASSES = 37, 23, 4
 HIDDEN, EMBEDDING, PREDICTOR = 20, 12, 28
 ISOLATED, HUB, EMPTY_COLUMNS = (5, 18, 36), 11, (3, 17, 22)
-STEPS = 5
+STEPS, SNAPSHOTS = 5, (1, 2, 5)
 MOMENTUM = {"last_view": 0.99, "averaged": 0.01}
 SETTINGS = {"tau": 0.7, "lr": 0.01, "weight_decay": 0.01, "ema_start": 0.9}
 SETTINGS = {name: float(np.float32(value)) for name, value in SETTINGS.items()}
@@ -373,7 +374,7 @@ def train(inputs, objective, dtype=torch.float64):
         optimiser.step()
         move_target(model, ema_decay(t))
         losses.append([(node + neighbour).item(), node.item(), neighbour.item()])
-        if t in (0, STEPS - 1):
+        if t + 1 in SNAPSHOTS:
             snapshot = {k: v.detach().numpy().copy() for k, v in model.parameters.items()}
             out |= {f"step{t + 1}.{k}": v for k, v in snapshot.items()}
     out["loss"] = np.array(losses)
