@@ -23,14 +23,21 @@ pub(crate) fn find() -> Option<PathBuf> {
     places().into_iter().find(|folder| is_complete(folder))
 }
 
-/// Where the graphs are looked for, in this order.
+/// Where the graphs are looked for, in this order: as the library does, then beside the checkout.
 pub(crate) fn places() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let given = variable("BLNN_DATA_DIR").map(PathBuf::from);
-    let cache = variable("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| Some(PathBuf::from(variable("HOME")?).join(".cache")))
-        .map(|folder| folder.join("blnn"));
+    let home = |folder: &str| Some(PathBuf::from(variable("HOME")?).join(folder));
+    let cache = if cfg!(windows) {
+        variable("LOCALAPPDATA").map(PathBuf::from)
+    } else if cfg!(target_os = "macos") {
+        home("Library/Caches")
+    } else {
+        variable("XDG_CACHE_HOME")
+            .map(PathBuf::from)
+            .or_else(|| home(".cache"))
+    };
+    let cache = cache.map(|folder| folder.join("blnn"));
     let shared = workspace::root().join("../shared/data");
     given.into_iter().chain(cache).chain([shared]).collect()
 }

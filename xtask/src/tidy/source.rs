@@ -98,7 +98,13 @@ pub(super) fn is_word(c: char) -> bool {
 
 /// The part of a file before its `mod tests`, which may use what it likes.
 pub(super) fn without_tests(text: &str) -> &str {
-    text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text)
+    let is_test_module = |(at, _): &(usize, &str)| {
+        let mut lines = text[at + 1..].lines();
+        let condition = lines.next().unwrap_or_default();
+        condition.contains("test") && lines.next().is_some_and(|line| line.starts_with("mod "))
+    };
+    let found = text.match_indices("\n#[cfg(").find(is_test_module);
+    found.map_or(text, |(at, _)| &text[..at])
 }
 
 #[cfg(test)]
@@ -123,6 +129,10 @@ mod tests {
     #[test]
     fn tests_are_cut_off() {
         assert_eq!(without_tests("code\n#[cfg(test)]\nmod tests {}"), "code");
+        assert_eq!(
+            without_tests("a\n#[cfg(all(test, unix))]\nmod tests {}"),
+            "a"
+        );
         assert_eq!(
             without_tests("#[cfg(test)]\nfn f() {}"),
             "#[cfg(test)]\nfn f() {}"
