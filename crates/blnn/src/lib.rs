@@ -2,10 +2,26 @@
 
 #![forbid(unsafe_code)]
 
+mod atomic;
+mod checkpoint;
+mod collapse;
+mod config;
 mod error;
 mod graph;
+mod nearest;
+mod npy;
 mod plan;
+mod preset;
+mod run;
+mod train;
+mod trainer;
 
+pub use checkpoint::{Checkpoint, Header};
+pub use collapse::Health;
+pub use config::{Config, Setting};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{Features, Graph, Splits};
 pub use plan::{Method, Objective, Plan, Statistics};
+pub use run::{Record, RunFolder};
+pub use train::{Job, Observer, Outcome, train};
+pub use trainer::{Step, Trainer};
