@@ -18,7 +18,7 @@ use crate::atomic;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The layout of the file: raised whenever a tensor or a metadata entry changes its meaning.
-pub const FORMAT_VERSION: u32 = 1;
+pub(crate) const FORMAT_VERSION: u32 = 1;
 
 /// What a checkpoint says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

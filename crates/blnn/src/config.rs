@@ -17,7 +17,7 @@ use toml::Value;
 use toml::de::DeTable;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::nearest::did_you_mean;
+use crate::nearest::nearest;
 use crate::plan::{Method, Objective, PRECISION, Plan, Statistics};
 use crate::preset;
 
@@ -320,8 +320,11 @@ fn as_number(value: &Value) -> Option<f64> {
 /// The key as it stands in [`KEYS`], or an error that names the nearest one.
 fn known_key(key: &str) -> Result<&'static str> {
     KEYS.into_iter().find(|k| *k == key).ok_or_else(|| {
-        let hint = did_you_mean(key, KEYS);
-        config_error(format!("unknown key `{key}`{hint}"))
+        let hint = match nearest(key, KEYS) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("known keys are {}", KEYS.join(", ")),
+        };
+        config_error(format!("unknown key `{key}`; {hint}"))
     })
 }
 
@@ -477,6 +480,15 @@ mod tests {
             "{error}"
         );
         assert!(error.contains("did you mean `learning_rate`?"), "{error}");
+    }
+
+    #[test]
+    fn a_key_like_no_other_lists_them_all() {
+        let error = Config::new().assign("dropout=0.5").unwrap_err().to_string();
+        assert!(
+            error.contains("known keys are method, objective"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-mod atomic;
+pub mod atomic;
 mod checkpoint;
 mod collapse;
 mod config;

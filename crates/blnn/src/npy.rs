@@ -1,7 +1,6 @@
 //! Stand-in.
 use crate::error::Result;
 use blnn_kernels::Matrix;
-use std::io::Write;
 use std::path::Path;
 pub(crate) fn write_matrix(path: &Path, m: &Matrix) -> Result<()> {
     crate::atomic::replace(path, |f| {
