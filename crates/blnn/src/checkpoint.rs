@@ -72,9 +72,11 @@ impl Checkpoint {
         &self.header
     }
 
-    /// The names of all tensors, sorted.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.tensors.keys().map(String::as_str)
+    /// All tensors with their names, sorted by name.
+    pub fn tensors(&self) -> impl Iterator<Item = (&str, &Matrix)> {
+        self.tensors
+            .iter()
+            .map(|(name, tensor)| (name.as_str(), tensor))
     }
 
     /// Moves a tensor out of the checkpoint.
@@ -263,10 +265,8 @@ mod tests {
         std::fs::write(&path, encoded()).unwrap();
         let mut checkpoint = Checkpoint::read(&path).unwrap();
         assert_eq!(checkpoint.header(), &header());
-        assert_eq!(
-            checkpoint.names().collect::<Vec<_>>(),
-            ["a.bias", "b.weight"]
-        );
+        let names: Vec<&str> = checkpoint.tensors().map(|(name, _)| name).collect();
+        assert_eq!(names, ["a.bias", "b.weight"]);
         assert_eq!(checkpoint.take("b.weight", (3, 4)).unwrap().get(2, 3), 11.1);
         let again = checkpoint.take("b.weight", (3, 4)).unwrap_err().to_string();
         assert!(again.contains("`b.weight` is missing"), "{again}");

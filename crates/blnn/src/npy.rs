@@ -1,10 +1,7 @@
 //! Stand-in.
-use crate::error::Result;
 use blnn_kernels::Matrix;
-use std::path::Path;
-pub(crate) fn write_matrix(path: &Path, m: &Matrix) -> Result<()> {
-    crate::atomic::replace(path, |f| {
-        let b: Vec<u8> = m.data().iter().flat_map(|v| v.to_le_bytes()).collect();
-        f.write_all(&b)
-    })
+use std::io::{self, Write};
+pub(crate) fn write_f32_matrix(out: &mut dyn Write, m: &Matrix) -> io::Result<()> {
+    let b: Vec<u8> = m.data().iter().flat_map(|v| v.to_le_bytes()).collect();
+    out.write_all(&b)
 }

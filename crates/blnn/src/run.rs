@@ -178,7 +178,9 @@ impl RunFolder {
         let id = |i: usize| ids.map_or_else(|| i.to_string(), |ids| one_line(&ids[i]));
         let lines: String = (0..graph.nodes()).map(|i| id(i) + "\n").collect();
         self.write(&self.node_ids(), &lines)?;
-        npy::write_matrix(&self.embeddings(), embeddings)
+        atomic::replace(&self.embeddings(), |file| {
+            npy::write_f32_matrix(file, embeddings)
+        })
     }
 
     /// Writes summary.json.

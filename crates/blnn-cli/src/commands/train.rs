@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
 use blnn::{Checkpoint, Config, Job, Outcome, Plan, RunFolder};
 use blnn_kernels::Threads;
 use serde_json::json;
@@ -36,7 +35,11 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let mut progress = Progress::new(plan.epochs())?;
     let done = blnn::train(&job, &mut progress);
     progress.clear();
-    let outcome = done.with_context(|| what_is_left(args, &folder))?;
+    let outcome = done.map_err(|error| {
+        let hint = what_is_left(args, &folder);
+        let message = format!("{error}\n  {hint}");
+        anyhow::Error::new(error).context(message)
+    })?;
     if !outcome.finished {
         note(format_args!(
             "stopped after epoch {} of {}; continue with: {}",
@@ -108,15 +111,11 @@ fn open_folder(args: &TrainArgs, root: &Path) -> anyhow::Result<RunFolder> {
 fn what_is_left(args: &TrainArgs, folder: &RunFolder) -> String {
     match Checkpoint::read(&folder.checkpoint()) {
         Ok(checkpoint) => format!(
-            "training stopped; the checkpoint of epoch {} is intact, and once the cause is \
-             removed this continues it: {}",
+            "the checkpoint of epoch {} is intact; once the cause is removed, continue with: {}",
             checkpoint.header().epoch,
             resume_command(args, folder.root())
         ),
-        Err(_) => format!(
-            "training stopped; {} holds no usable checkpoint",
-            folder.root().display()
-        ),
+        Err(_) => format!("{} holds no usable checkpoint", folder.root().display()),
     }
 }
 
