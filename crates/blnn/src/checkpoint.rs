@@ -5,7 +5,9 @@
 //! there to refuse a checkpoint that belongs to something else. `docs/RUN_FOLDER.md` lists the
 //! names of tensors and metadata.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -49,7 +51,11 @@ impl Checkpoint {
     ///
     /// # Errors
     /// If the file cannot be written. The checkpoint that was there before is then untouched.
-    pub fn write(path: &Path, header: &Header, tensors: &[(String, &Matrix)]) -> Result<()> {
+    pub fn write<M: Borrow<Matrix>>(
+        path: &Path,
+        header: &Header,
+        tensors: &[(String, M)],
+    ) -> Result<()> {
         atomic::replace(path, |file| encode(file, header, tensors))
     }
 
@@ -109,20 +115,28 @@ fn damaged(message: &str) -> Error {
 /// Writes length, header and data, as <https://github.com/huggingface/safetensors> lays them out.
 /// The crate of that name keeps metadata in a hash map, whose order would change the bytes of
 /// equal checkpoints from run to run; so only reading is left to it.
-fn encode(out: &mut dyn Write, header: &Header, tensors: &[(String, &Matrix)]) -> io::Result<()> {
+fn encode<M: Borrow<Matrix>>(
+    out: &mut dyn Write,
+    header: &Header,
+    tensors: &[(String, M)],
+) -> io::Result<()> {
     let mut json = header_json(header, tensors)?.to_string().into_bytes();
     json.resize(json.len().next_multiple_of(8), b' ');
     out.write_all(&(json.len() as u64).to_le_bytes())?;
     out.write_all(&json)?;
     tensors
         .iter()
-        .try_for_each(|(_, tensor)| little_endian(tensor, |bytes| out.write_all(bytes)))
+        .try_for_each(|(_, tensor)| little_endian(tensor.borrow(), |bytes| out.write_all(bytes)))
 }
 
-fn header_json(header: &Header, tensors: &[(String, &Matrix)]) -> io::Result<serde_json::Value> {
+fn header_json<M: Borrow<Matrix>>(
+    header: &Header,
+    tensors: &[(String, M)],
+) -> io::Result<serde_json::Value> {
     let mut entries = serde_json::Map::new();
     let mut offset = 0;
     for (name, tensor) in tensors {
+        let tensor: &Matrix = tensor.borrow();
         let end = offset + 4 * tensor.data().len();
         let entry = json!({
             "dtype": "F32",
@@ -134,7 +148,7 @@ fn header_json(header: &Header, tensors: &[(String, &Matrix)]) -> io::Result<ser
     }
     let mut digest = Sha256::new();
     for (_, tensor) in tensors {
-        little_endian(tensor, |bytes| {
+        little_endian(tensor.borrow(), |bytes| {
             digest.update(bytes);
             Ok(())
         })?;
@@ -166,7 +180,11 @@ fn little_endian(tensor: &Matrix, mut take: impl FnMut(&[u8]) -> io::Result<()>)
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn decode(bytes: &[u8]) -> Result<(Header, BTreeMap<String, Matrix>)> {
@@ -267,7 +285,8 @@ mod tests {
         assert_eq!(checkpoint.header(), &header());
         let names: Vec<&str> = checkpoint.tensors().map(|(name, _)| name).collect();
         assert_eq!(names, ["a.bias", "b.weight"]);
-        assert_eq!(checkpoint.take("b.weight", (3, 4)).unwrap().get(2, 3), 11.1);
+        let weight = checkpoint.take("b.weight", (3, 4)).unwrap();
+        assert_eq!(weight.data()[11].to_bits(), 11.1_f32.to_bits());
         let again = checkpoint.take("b.weight", (3, 4)).unwrap_err().to_string();
         assert!(again.contains("`b.weight` is missing"), "{again}");
         let shape = checkpoint.take("a.bias", (4, 1)).unwrap_err().to_string();

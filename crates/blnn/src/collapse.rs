@@ -75,7 +75,9 @@ fn column_means(rows: &[Vec<f64>], width: usize) -> Vec<f64> {
     for row in rows {
         means.iter_mut().zip(row).for_each(|(m, v)| *m += v);
     }
-    means.iter_mut().for_each(|m| *m /= rows.len() as f64);
+    for mean in &mut means {
+        *mean /= rows.len() as f64;
+    }
     means
 }
 
@@ -93,7 +95,9 @@ fn covariance(rows: &[Vec<f64>], width: usize) -> Vec<f64> {
             sum.iter_mut().zip(&centred).for_each(|(s, d)| *s += c * d);
         }
     }
-    sums.iter_mut().for_each(|s| *s /= rows.len() as f64);
+    for sum in &mut sums {
+        *sum /= rows.len() as f64;
+    }
     sums
 }
 
@@ -101,8 +105,9 @@ fn effective_rank(covariance: Vec<f64>, width: usize) -> f64 {
     if covariance.iter().any(|v| !v.is_finite()) {
         return 0.0;
     }
-    let mut eigenvalues = eigenvalues(covariance, width);
-    eigenvalues.iter_mut().for_each(|v| *v = v.max(0.0));
+    // Rounding can push an eigenvalue of zero below it.
+    let eigenvalues = eigenvalues(covariance, width).into_iter();
+    let eigenvalues: Vec<f64> = eigenvalues.map(|v| v.max(0.0)).collect();
     let total: f64 = eigenvalues.iter().sum();
     if total <= f64::MIN_POSITIVE {
         return 0.0;
@@ -132,13 +137,12 @@ fn spread(rows: &[Vec<f64>], width: usize) -> f64 {
 /// Eigenvalues of a symmetric matrix, in no particular order: Householder reflections to a
 /// tridiagonal matrix, then QL steps with implicit shifts.
 fn eigenvalues(mut a: Vec<f64>, n: usize) -> Vec<f64> {
-    let mut off_diagonal = vec![0.0; n];
-    for column in 0..n.saturating_sub(2) {
-        off_diagonal[column] = reflect(&mut a, n, column);
-    }
+    let reflections = n.saturating_sub(2);
+    let mut off_diagonal: Vec<f64> = (0..reflections).map(|k| reflect(&mut a, n, k)).collect();
     if n >= 2 {
-        off_diagonal[n - 2] = a[(n - 1) * n + n - 2];
+        off_diagonal.push(a[(n - 1) * n + n - 2]);
     }
+    off_diagonal.resize(n, 0.0);
     let diagonal = (0..n).map(|i| a[i * n + i]).collect();
     tridiagonal_eigenvalues(diagonal, off_diagonal)
 }

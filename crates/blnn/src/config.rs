@@ -190,10 +190,9 @@ impl Config {
 
     /// The topmost value of a key and the layer that holds it.
     fn find(&self, key: &str) -> Result<(usize, &Given)> {
-        let layers = self.layers.iter().enumerate().rev();
+        let mut layers = self.layers.iter().enumerate().rev();
         layers
-            .filter_map(|(i, layer)| layer.get(key).map(|given| (i, given)))
-            .next()
+            .find_map(|(i, layer)| layer.get(key).map(|given| (i, given)))
             .ok_or_else(|| config_error(format!("`{key}` is missing; add a line for it")))
     }
 

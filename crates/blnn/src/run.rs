@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::atomic;
 use crate::collapse::Health;
+use crate::data::npy;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
-use crate::npy;
 use crate::plan::Plan;
 
 /// What metrics.jsonl says about one epoch.
@@ -166,7 +166,7 @@ impl RunFolder {
     pub fn write_config(&self, plan: &Plan, graph: &str) -> Result<()> {
         let version = env!("CARGO_PKG_VERSION");
         let head = format!("# Resolved settings of a run on `{graph}`, blnn {version}.\n");
-        self.write(&self.config(), &(head + &plan.to_toml()))
+        write(&self.config(), &(head + &plan.to_toml()))
     }
 
     /// Writes the embeddings and the id of each row: the user's, or else the row's number.
@@ -177,7 +177,7 @@ impl RunFolder {
         let ids = graph.node_ids();
         let id = |i: usize| ids.map_or_else(|| i.to_string(), |ids| one_line(&ids[i]));
         let lines: String = (0..graph.nodes()).map(|i| id(i) + "\n").collect();
-        self.write(&self.node_ids(), &lines)?;
+        write(&self.node_ids(), &lines)?;
         atomic::replace(&self.embeddings(), |file| {
             npy::write_f32_matrix(file, embeddings)
         })
@@ -190,11 +190,7 @@ impl RunFolder {
     pub fn write_summary(&self, summary: &impl Serialize) -> Result<()> {
         // Structs of numbers and strings have no way to fail.
         let json = serde_json::to_string_pretty(summary).unwrap_or_default();
-        self.write(&self.summary(), &(json + "\n"))
-    }
-
-    fn write(&self, path: &Path, text: &str) -> Result<()> {
-        atomic::replace(path, |file| file.write_all(text.as_bytes()))
+        write(&self.summary(), &(json + "\n"))
     }
 
     /// The records of the run so far. A last line that was cut off is left out.
@@ -210,6 +206,10 @@ impl RunFolder {
         let parse = |line| serde_json::from_str(line).ok();
         Ok(text.lines().filter_map(parse).collect())
     }
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    atomic::replace(path, |file| file.write_all(text.as_bytes()))
 }
 
 /// An id with its line breaks escaped, so that line `i` is always the id of row `i`.
@@ -231,7 +231,7 @@ impl Metrics {
         let mut kept = folder.records()?;
         kept.retain(|record| record.epoch <= epoch);
         let text: String = kept.iter().map(line).collect();
-        folder.write(&path, &text)?;
+        write(&path, &text)?;
         let opened = OpenOptions::new().append(true).open(&path);
         let file = opened.map_err(|e| Error::io("open", &path, e))?;
         Ok(Self { path, file })

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blnn::{Checkpoint, Config, Job, Outcome, Plan, RunFolder};
+use blnn::{Checkpoint, Config, ErrorKind, Job, Outcome, Plan, RunFolder};
 use blnn_kernels::Threads;
 use serde_json::json;
 
@@ -35,11 +35,7 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let mut progress = Progress::new(plan.epochs())?;
     let done = blnn::train(&job, &mut progress);
     progress.clear();
-    let outcome = done.map_err(|error| {
-        let hint = what_is_left(args, &folder);
-        let message = format!("{error}\n  {hint}");
-        anyhow::Error::new(error).context(message)
-    })?;
+    let outcome = done.map_err(|error| with_hint(error, args, &folder))?;
     if !outcome.finished {
         note(format_args!(
             "stopped after epoch {} of {}; continue with: {}",
@@ -101,22 +97,40 @@ fn open_folder(args: &TrainArgs, root: &Path) -> anyhow::Result<RunFolder> {
         return Ok(RunFolder::open(root)?);
     }
     RunFolder::create(root, args.force).map_err(|error| match error.kind() {
-        blnn::ErrorKind::Io => anyhow::Error::new(error)
+        ErrorKind::Io => anyhow::Error::new(error)
             .context("cannot start a run there; choose a folder you can write to with --out"),
         _ => error.into(),
     })
 }
 
-/// After a failure: what the folder still holds, and how to go on.
-fn what_is_left(args: &TrainArgs, folder: &RunFolder) -> String {
-    match Checkpoint::read(&folder.checkpoint()) {
-        Ok(checkpoint) => format!(
-            "the checkpoint of epoch {} is intact; once the cause is removed, continue with: {}",
-            checkpoint.header().epoch,
-            resume_command(args, folder.root())
-        ),
-        Err(_) => format!("{} holds no usable checkpoint", folder.root().display()),
-    }
+/// Adds to a failure what the folder still holds and how to go on. Training is deterministic, so
+/// resuming a run that diverged would only diverge again.
+fn with_hint(error: blnn::Error, args: &TrainArgs, folder: &RunFolder) -> anyhow::Error {
+    let saved = Checkpoint::read(&folder.checkpoint());
+    let hint = match (
+        error.kind(),
+        saved.map(|checkpoint| checkpoint.header().epoch),
+    ) {
+        (ErrorKind::Diverged, Ok(epoch)) => {
+            let path = folder.checkpoint();
+            format!(
+                "the checkpoint of epoch {epoch} is intact: {}",
+                path.display()
+            )
+        }
+        (ErrorKind::Io, Ok(epoch)) => {
+            let command = resume_command(args, folder.root());
+            format!(
+                "the checkpoint of epoch {epoch} is intact; with the cause removed, continue with: {command}"
+            )
+        }
+        (ErrorKind::Io, Err(_)) => {
+            "there is no checkpoint yet; make room or choose another folder with --out".into()
+        }
+        _ => return error.into(),
+    };
+    let message = format!("{error}\n  {hint}");
+    anyhow::Error::new(error).context(message)
 }
 
 fn resume_command(args: &TrainArgs, root: &Path) -> String {

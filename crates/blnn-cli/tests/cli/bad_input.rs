@@ -192,7 +192,7 @@ fn a_full_disk_at_the_first_checkpoint_says_that_there_is_none() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--epochs", "6", "--out", "run"];
     let stderr = refusal(&mut on_a_full_disk(folder.path(), &arguments));
-    assert!(stderr.contains("no usable checkpoint"), "{stderr}");
+    assert!(stderr.contains("there is no checkpoint yet"), "{stderr}");
 }
 
 #[test]
