@@ -31,9 +31,9 @@ pub(crate) enum Format {
 
 /// Train embeddings and write them to a run folder.
 ///
-/// The folder gets embeddings.npy (one row a node), node_ids.txt (the id of each row),
-/// config.toml (every setting), metrics.jsonl (losses over time) and checkpoint.safetensors (to
-/// resume from). Settings come from, each overriding those before it: built-in defaults, the
+/// The folder gets `embeddings.npy` (one row a node), `node_ids.txt` (the id of each row),
+/// `config.toml` (every setting), `metrics.jsonl` (losses over time) and `checkpoint.safetensors`
+/// (to resume from). Settings come from, each overriding those before it: built-in defaults, the
 /// preset of method and data set, --config, --set, and the flags below.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -153,7 +153,7 @@ pub(crate) struct MachineArgs {
     #[arg(long, value_name = "T", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
     pub(crate) threads: u16,
 
-    /// Where data sets are looked for and kept [default: $BLNN_DATA_DIR, else the user's cache]
+    /// Where data sets are looked for and kept [default: `$BLNN_DATA_DIR`, then the user's cache]
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
 }

@@ -103,7 +103,7 @@ mod tests {
         let path = folder.path().join("a.bin");
         fs::write(&path, "old").unwrap();
         let error = replace(&path, |out| {
-            out.write_all(&[0; 100_000])?;
+            out.write_all(&vec![0; 100_000])?;
             Err(io::Error::from(io::ErrorKind::StorageFull))
         })
         .unwrap_err();

@@ -408,6 +408,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::float_cmp, reason = "the very numbers that were published")]
     fn published_presets_hold_the_published_numbers() {
         let expected = [
             ("wikics", 1.8, [512, 256], [0.2, 0.3], [0.2, 0.1], 5e-4),

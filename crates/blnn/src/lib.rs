@@ -6,16 +6,17 @@ pub mod atomic;
 mod checkpoint;
 mod collapse;
 mod config;
+pub mod data;
 mod error;
 mod graph;
 mod nearest;
-mod npy;
 mod plan;
 mod preset;
 mod run;
 mod train;
 mod trainer;
 
+pub use blnn_kernels::{Csr, Matrix, Pattern};
 pub use checkpoint::{Checkpoint, Header};
 pub use collapse::Health;
 pub use config::{Config, Setting};

@@ -1,5 +1,7 @@
 //! A run from graph to folder: resumed, refused, diverged, collapsed, on any number of threads.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;

@@ -32,10 +32,7 @@ struct Measurement {
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let mut out = io::stdout().lock();
-    if args.format == Format::Table {
-        writeln!(out, "{}", table_head())?;
-    }
-    for graph in &args.graphs {
+    for (row, graph) in args.graphs.iter().enumerate() {
         let measurement = if args.here {
             measure(args, graph)?
         } else {
@@ -43,7 +40,12 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         };
         match args.format {
             Format::Json => writeln!(out, "{}", serde_json::to_string(&measurement)?)?,
-            Format::Table => writeln!(out, "{}", table_row(&measurement))?,
+            Format::Table => {
+                if row == 0 {
+                    writeln!(out, "{}", table_head())?;
+                }
+                writeln!(out, "{}", table_row(&measurement))?;
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -170,6 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::float_cmp, reason = "halves are exact")]
     fn median_of_odd_and_even_counts() {
         assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), 2.5);

@@ -5,30 +5,34 @@ pub(crate) mod train;
 
 use std::path::Path;
 
-use blnn::Graph;
+use blnn::{Graph, data};
 
-/// Loads the graph a user named.
-pub(crate) fn load_graph(name: &str, _data_dir: Option<&Path>) -> anyhow::Result<Graph> {
-    use blnn_kernels::{Matrix, Pattern};
-    let n = if name == "cora" { 2708 } else { 100 };
-    let indices = (0..n).flat_map(|i: u32| {
-        let mut row = [(i + 1) % n, (i + n - 1) % n];
-        row.sort_unstable();
-        row
-    });
-    let pattern = Pattern::new(
-        n as usize,
-        (0..=n as usize).map(|i| i * 2).collect(),
-        indices.collect(),
-    )?;
-    let features = Matrix::from_fn(n as usize, 40, |i, j| ((i * 7 + j * 3) % 11) as f32);
-    Ok(Graph::new(name, pattern, blnn::Features::Dense(features))?)
+/// Loads the graph a user named: a data set or a file.
+pub(crate) fn load_graph(name: &str, data_dir: Option<&Path>) -> blnn::Result<Graph> {
+    data::load(
+        name,
+        &data::folders::search(data_dir, |n| std::env::var_os(n)),
+    )
 }
 
 /// The name a graph's presets and run folders go by: that of its data set, or of its file.
 pub(crate) fn dataset_name(graph: &str) -> String {
-    Path::new(graph).file_stem().map_or_else(
-        || graph.to_owned(),
-        |stem| stem.to_string_lossy().into_owned(),
-    )
+    let of_file = || {
+        Path::new(graph)
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+    };
+    data::find(graph).map_or_else(|| of_file().into_owned(), |dataset| dataset.name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_named_after_data_set_or_file() {
+        assert_eq!(dataset_name("photo"), "photo");
+        assert_eq!(dataset_name("my/graph.npz"), "graph");
+    }
 }

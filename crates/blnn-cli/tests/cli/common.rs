@@ -62,7 +62,7 @@ pub(crate) fn refusal(command: &mut Command) -> String {
 /// Starts a command, waits until `path` exists and then sends it a signal, such as `KILL`.
 pub(crate) fn signal_when(command: &mut Command, path: &Path, signal: &str) -> Output {
     let child = start(command);
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !path.exists() {
         assert!(Instant::now() < deadline, "{} never came", path.display());
         std::thread::sleep(Duration::from_millis(1));

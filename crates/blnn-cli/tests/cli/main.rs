@@ -1,5 +1,7 @@
 //! The built `blnn` command, end to end.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[cfg_attr(not(unix), expect(dead_code, reason = "most tests need signals"))]
 mod common;
 
