@@ -3,11 +3,23 @@
 //! This is the only crate of the project with `unsafe` code. Every public function is safe,
 //! checks its shapes once at entry, and gives the same bits at any thread count.
 
+pub mod adamw;
 mod csr;
+mod exp;
+pub mod gather;
 pub mod gemm;
+pub mod masked;
 mod matrix;
+pub mod norm;
+mod panels;
 pub mod par;
+pub mod product;
+pub mod rows;
+mod simd;
+mod wide;
 
 pub use csr::{Csr, CsrError, Pattern};
 pub use matrix::Matrix;
-pub use par::{Partition, Threads};
+pub use panels::{PANEL, Panels, RowsMut, RowsRef};
+pub use par::{Cell, Partition, SHARDS, Threads};
+pub use simd::{Isa, isa};

@@ -7,6 +7,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::panels::{PANEL, Panels};
+
 /// How many shards a partition aims for: enough to balance and to feed many cores, few enough
 /// that summing per-shard partial results stays cheap.
 pub const SHARDS: usize = 16;
@@ -99,6 +101,61 @@ impl Threads {
     }
 }
 
+/// One piece of work on a matrix of panels: one panel, one shard of rows.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The panel.
+    pub panel: usize,
+    /// The shard.
+    pub shard: usize,
+    /// The shard's rows.
+    pub rows: Range<usize>,
+}
+
+/// A pointer that may cross threads because every cell is visited once.
+#[derive(Clone, Copy)]
+struct Shared(*mut f32);
+// SAFETY: `for_each_cell` dereferences the pointer for disjoint cells only.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Threads {
+    /// Calls `task(cell, parts)` for every panel and shard of the outputs, all of one shape,
+    /// with the cell's part of each. Cells of one panel run next to each other, so a thread
+    /// stays with what it has in its cache.
+    ///
+    /// # Panics
+    /// If the outputs differ in shape or the partition is of another number of rows.
+    #[track_caller]
+    pub fn for_each_cell<const N: usize>(
+        &self,
+        partition: &Partition,
+        outputs: [&mut Panels; N],
+        task: impl Fn(Cell, [&mut [f32]; N]) + Sync,
+    ) {
+        let (shape, panels) = (outputs[0].shape(), outputs[0].panels());
+        assert!(
+            outputs.iter().all(|o| o.shape() == shape),
+            "outputs of one shape"
+        );
+        assert_eq!(partition.rows(), shape.0, "partition of another matrix");
+        let bases = outputs.map(|o| Shared(o.data_mut().as_mut_ptr()));
+        let shards = partition.shards();
+        self.for_each(panels * shards, |index| {
+            let (panel, shard) = (index / shards, index % shards);
+            let rows = partition.range(shard);
+            let start = (panel * shape.0 + rows.start) * PANEL;
+            // SAFETY: the cell lies inside its output (the panel and the rows exist), each cell
+            // is visited once and cells are disjoint, and the outputs are borrowed mutably.
+            let parts = bases.map(|Shared(base)| unsafe {
+                std::slice::from_raw_parts_mut(base.add(start), rows.len() * PANEL)
+            });
+            task(Cell { panel, shard, rows }, parts);
+        });
+    }
+}
+
 /// A cut of `0..n` rows into consecutive shards, fixed when it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
@@ -111,6 +168,18 @@ impl Partition {
         let shards = SHARDS.min(rows.max(1));
         Self {
             bounds: (0..=shards).map(|s| s * rows / shards).collect(),
+        }
+    }
+
+    /// Shards that begin at multiples of [`PANEL`] rows.
+    pub fn of_panels(rows: usize) -> Self {
+        let panels = Self::even(rows.div_ceil(PANEL));
+        Self {
+            bounds: panels
+                .bounds
+                .iter()
+                .map(|&b| (b * PANEL).min(rows))
+                .collect(),
         }
     }
 
@@ -142,6 +211,11 @@ impl Partition {
         Self { bounds }
     }
 
+    /// Number of rows that are cut.
+    pub fn rows(&self) -> usize {
+        self.bounds[self.shards()]
+    }
+
     /// Number of shards.
     pub fn shards(&self) -> usize {
         self.bounds.len() - 1
@@ -152,25 +226,56 @@ impl Partition {
         self.bounds[shard]..self.bounds[shard + 1]
     }
 
-    /// Cuts `data`, holding `width` values a row, into one slice a shard.
+    /// Cuts `data`, one value a row, into one slice a shard. Shards the partition does not have
+    /// get an empty slice.
     ///
     /// # Panics
     /// If `data` does not hold exactly the partition's rows.
     #[track_caller]
-    pub fn split_mut<'a, T>(&self, mut data: &'a mut [T], width: usize) -> Vec<&'a mut [T]> {
+    pub fn split_rows<'a, T>(&self, data: &'a mut [T]) -> [&'a mut [T]; SHARDS] {
+        assert_eq!(data.len(), self.rows(), "rows of the partition");
+        self.split(data, |row| row)
+    }
+
+    /// Cuts `data`, `width` values a row, into one slice a shard.
+    ///
+    /// # Panics
+    /// If `data` does not hold exactly the partition's rows.
+    #[track_caller]
+    pub fn split_wide<'a, T>(&self, data: &'a mut [T], width: usize) -> [&'a mut [T]; SHARDS] {
+        assert_eq!(data.len(), self.rows() * width, "rows of the partition");
+        self.split(data, |row| row * width)
+    }
+
+    /// Cuts `data`, whose values for row `i` start at `starts[i]`, into one slice a shard.
+    ///
+    /// # Panics
+    /// If `starts` does not describe exactly the partition's rows and `data`.
+    #[track_caller]
+    pub fn split_at<'a, T>(&self, starts: &[usize], data: &'a mut [T]) -> [&'a mut [T]; SHARDS] {
         assert_eq!(
-            data.len(),
-            self.bounds[self.shards()] * width,
-            "rows of the partition"
+            (starts.len(), starts[self.rows()]),
+            (self.rows() + 1, data.len()),
+            "starts"
         );
-        (0..self.shards())
-            .map(|s| {
-                let (head, tail) =
-                    std::mem::take(&mut data).split_at_mut(self.range(s).len() * width);
-                data = tail;
-                head
-            })
-            .collect()
+        self.split(data, |row| starts[row])
+    }
+
+    fn split<'a, T>(
+        &self,
+        mut data: &'a mut [T],
+        at: impl Fn(usize) -> usize,
+    ) -> [&'a mut [T]; SHARDS] {
+        std::array::from_fn(|s| {
+            let length = if s < self.shards() {
+                at(self.range(s).end) - at(self.range(s).start)
+            } else {
+                0
+            };
+            let (head, tail) = std::mem::take(&mut data).split_at_mut(length);
+            data = tail;
+            head
+        })
     }
 }
 

@@ -3,15 +3,20 @@
 #![forbid(unsafe_code)]
 
 pub mod atomic;
+mod augment;
 mod checkpoint;
 mod collapse;
 mod config;
 pub mod data;
 mod error;
 mod graph;
+mod method;
 mod nearest;
+mod nn;
+mod optim;
 mod plan;
 mod preset;
+mod rng;
 mod run;
 mod train;
 mod trainer;

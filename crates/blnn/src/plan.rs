@@ -85,6 +85,21 @@ impl Statistics {
             Self::Averaged => "averaged",
         }
     }
+
+    /// The weight of the newest batch in the running statistics (PyTorch's `momentum`).
+    pub fn momentum(self) -> f64 {
+        match self {
+            Self::LastView => 0.99,
+            Self::Averaged => 0.01,
+        }
+    }
+
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Self::LastView => 0,
+            Self::Averaged => 1,
+        }
+    }
 }
 
 /// Every setting of one training run. A plan is made by validation only (see
@@ -192,5 +207,30 @@ impl Serialize for Plan {
         out.serialize_field("checkpoint_every", &self.checkpoint_every)?;
         out.serialize_field("precision", PRECISION)?;
         out.end()
+    }
+}
+
+#[cfg(test)]
+impl Plan {
+    /// A small valid plan for tests.
+    pub(crate) fn sample() -> Self {
+        Self {
+            method: Method::Blnn,
+            objective: Objective::Paper,
+            temperature: 1.0,
+            hidden_width: 20,
+            embedding_width: 12,
+            predictor_width: 28,
+            edge_drop: [0.3, 0.2],
+            feature_drop: [0.2, 0.1],
+            learning_rate: 1e-3,
+            weight_decay: 1e-5,
+            epochs: 20,
+            warmup_epochs: 2,
+            ema_start: 0.99,
+            statistics: Statistics::Averaged,
+            seed: 1,
+            checkpoint_every: 10,
+        }
     }
 }

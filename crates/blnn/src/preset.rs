@@ -1,6 +1,6 @@
 //! Presets: the hyper-parameters of each method on each data set, compiled in from `configs/`.
 //!
-//! `configs/<method>/<dataset>.toml` holds what the authors published for `WikiCS`, Photo,
+//! `configs/<method>/<dataset>.toml` holds what the authors published for WikiCS, Photo,
 //! Computers, CS and Physics. Cora's are our own and say so. `configs/default.toml` serves all
 //! other graphs and lists every key.
 

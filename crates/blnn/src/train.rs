@@ -141,7 +141,7 @@ impl Job<'_> {
     }
 }
 
-fn timed_step(trainer: &mut Trainer<'_>, plan: &Plan) -> Result<(Step, f64)> {
+fn timed_step(trainer: &mut Trainer, plan: &Plan) -> Result<(Step, f64)> {
     let began = Instant::now();
     let step = trainer.step();
     if !step.loss.is_finite() {
@@ -167,7 +167,7 @@ fn diverged(plan: &Plan, epoch: usize, what: &str) -> Error {
 /// order: a checkpoint on the disk means that all records up to it are there too.
 fn note(
     job: &Job<'_>,
-    trainer: &mut Trainer<'_>,
+    trainer: &mut Trainer,
     observer: &mut dyn Observer,
     metrics: &mut Metrics,
     step: &Step,
@@ -209,7 +209,7 @@ fn record(step: &Step, seconds: f64) -> Record {
 
 /// Writes a checkpoint, unless that would replace a good one by one that cannot be trained on: a
 /// step can have a finite loss and still leave weights that are not finite.
-fn save(job: &Job<'_>, trainer: &Trainer<'_>) -> Result<()> {
+fn save(job: &Job<'_>, trainer: &Trainer) -> Result<()> {
     let tensors = trainer.tensors();
     for (name, tensor) in &tensors {
         if tensor.data().iter().any(|v| !v.is_finite()) {
@@ -228,7 +228,7 @@ fn save(job: &Job<'_>, trainer: &Trainer<'_>) -> Result<()> {
 }
 
 /// Puts the trainer where the folder's checkpoint left off, if there is one.
-fn restore(job: &Job<'_>, trainer: &mut Trainer<'_>) -> Result<()> {
+fn restore(job: &Job<'_>, trainer: &mut Trainer) -> Result<()> {
     let path = job.folder.checkpoint();
     if !path.exists() {
         return Ok(());

@@ -1,116 +1,367 @@
-//! Stand-in for the engine, to be replaced by it: moves one weight matrix by keyed noise.
+//! [`Trainer`]: a model and everything that trains it, one step at a time.
 
-use crate::error::Result;
-use crate::graph::{Features, Graph};
-use crate::plan::Plan;
-use blnn_kernels::{Matrix, Threads};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use blnn_kernels::{Matrix, Panels, Threads};
+
+use crate::augment::Views;
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::Graph;
+use crate::method::{self, Representations};
+use crate::nn::{
+    Clock, Encoder, INITIAL_SLOPE, Inputs, Loss, Memory, Normalization, NormalizeRows, ParameterId,
+    Parameters, Predict, PredictorParameters, Run, RunningStatistics, Shape, Tape, linear_default,
+};
+use crate::optim::{Optimizer, ema_decay, learning_rate};
+use crate::plan::{Plan, Statistics};
 
 /// What one training step reported.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// Number of steps done.
+    /// Number of steps done, this one included.
     pub epoch: usize,
-    /// Sum of both terms.
+    /// The objective.
     pub loss: f64,
-    /// First term.
+    /// Its first term: nodes and themselves.
     pub node_loss: f64,
-    /// Second term.
+    /// Its second term: nodes and their neighbours.
     pub neighbour_loss: f64,
-    /// Learning rate of this step.
+    /// The learning rate of this step.
     pub learning_rate: f64,
-    /// Decay of this step.
+    /// The decay of the target's moving average at this step.
     pub ema_decay: f64,
 }
 
-/// The engine.
+/// A model in training: online and target encoder, predictor, optimiser, and the graph's views.
+///
+/// All randomness is keyed by the plan's seed and the epoch, so tensors and epoch are the whole
+/// state: a restored trainer goes on with the same bits.
 #[derive(Debug)]
-pub struct Trainer<'g> {
-    graph: &'g Graph,
+pub struct Trainer {
     plan: Plan,
+    threads: Threads,
+    nodes: usize,
+    inputs: Inputs,
+    views: Views,
+    parameters: Parameters,
+    running: Vec<RunningStatistics>,
+    online: Encoder,
+    optimizer: Optimizer,
+    tape: Tape,
+    memory: Memory,
+    loss: Arc<Mutex<Loss>>,
+    clock: Clock,
     epoch: usize,
-    weight: Matrix,
 }
 
-fn noise(seed: u64, epoch: usize, item: usize) -> f32 {
-    let mut x = seed
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        .wrapping_add((epoch as u64) << 32 | item as u64);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((x >> 40) as f32) / 8_388_608.0 - 1.0
-}
+/// The names of the convolutions' biases. Batch normalisation cancels them, so they are always
+/// zero and never computed; checkpoints hold them for tools that expect them.
+const ZERO_BIASES: [&str; 4] = [
+    "online.conv1.bias",
+    "online.conv2.bias",
+    "target.conv1.bias",
+    "target.conv2.bias",
+];
 
-#[expect(missing_docs, reason = "stand-in")]
-#[expect(clippy::missing_errors_doc, reason = "stand-in")]
-impl<'g> Trainer<'g> {
-    pub fn new(graph: &'g Graph, plan: &Plan, _: &Threads) -> Result<Self> {
-        let shape = (graph.features().cols(), plan.embedding_width);
-        let weight = Matrix::from_fn(shape.0, shape.1, |i, j| {
-            noise(plan.seed, 0, i * shape.1 + j)
-        });
+impl Trainer {
+    /// A freshly initialised model for a graph.
+    ///
+    /// # Errors
+    /// If the graph has no edges, or the method needs labels that it does not have.
+    pub fn new(graph: &Graph, plan: &Plan, threads: &Threads) -> Result<Self> {
+        if graph.entries() == 0 {
+            let message = "the graph has no edges, so there is nothing to learn from neighbours";
+            return Err(Error::new(ErrorKind::Shape, message).at(graph.name()));
+        }
+        let features = graph.features().cols();
+        let shape = Shape {
+            nodes: graph.nodes(),
+            features,
+            hidden: plan.hidden_width,
+            embedding: plan.embedding_width,
+        };
+        let mut parameters = Parameters::default();
+        let online = Encoder::new("online", shape, plan.seed, 0, true, &mut parameters);
+        let predictor = add_predictor(plan, &mut parameters);
+        // The target starts from its own random weights, as in the published code.
+        let target = Encoder::new("target", shape, plan.seed, 16, false, &mut parameters);
+        let mut optimizer = Optimizer::default();
+        for (own, average) in online.parameters().zip(target.parameters()) {
+            optimizer.add(&parameters, own, Some(average));
+        }
+        let PredictorParameters {
+            weight1,
+            bias1,
+            slope,
+            weight2,
+            bias2,
+        } = predictor;
+        for own in [weight1, bias1, slope, weight2, bias2] {
+            optimizer.add(&parameters, own, None);
+        }
+        let loss = Arc::default();
+        let tape = training_tape(graph, plan, shape, [&online, &target], predictor, &loss)?;
         Ok(Self {
-            graph,
             plan: plan.clone(),
+            threads: threads.clone(),
+            nodes: graph.nodes(),
+            inputs: Inputs::new(graph.features(), threads),
+            views: Views::whole(graph.adjacency(), features, threads),
+            parameters,
+            running: [shape.hidden, shape.embedding]
+                .map(RunningStatistics::new)
+                .into(),
+            online,
+            optimizer,
+            tape,
+            memory: Memory::default(),
+            loss,
+            clock: Clock::new(),
             epoch: 0,
-            weight,
         })
     }
+
+    /// Number of steps done.
     pub fn epoch(&self) -> usize {
         self.epoch
     }
+
+    /// One full-batch step. After the first one, nothing is allocated.
     pub fn step(&mut self) -> Step {
-        let (seed, rate) = (self.plan.seed, self.plan.learning_rate as f32);
+        let threads = self.threads.clone();
+        threads.enter(|| self.step_inside())
+    }
+
+    fn step_inside(&mut self) -> Step {
+        self.clock.skip();
+        let Plan {
+            seed,
+            edge_drop,
+            feature_drop,
+            ..
+        } = self.plan;
+        self.views
+            .draw(seed, self.epoch, edge_drop, feature_drop, &self.threads);
+        self.inputs.set_masks(&self.views, &self.threads);
+        self.clock.mark("views");
+        self.run_tape();
+        let t = self.epoch;
+        self.optimizer
+            .step(&self.plan, t, &mut self.parameters, &self.threads);
+        self.clock.mark("update");
         self.epoch += 1;
-        let mut sum = 0.0;
-        for (i, w) in self.weight.data_mut().iter_mut().enumerate() {
-            *w += rate * (noise(seed, self.epoch, i) - *w);
-            sum += f64::from(*w * *w);
-        }
-        let node_loss = sum / self.weight.data().len() as f64;
+        self.report(t)
+    }
+
+    /// Forward and backward pass over the views as they are.
+    fn run_tape(&mut self) {
+        self.parameters.begin_step();
+        let mut run = Run {
+            memory: &mut self.memory,
+            parameters: &mut self.parameters,
+            running: &mut self.running,
+            views: &self.views,
+            inputs: &self.inputs,
+            threads: &self.threads,
+            clock: &mut self.clock,
+        };
+        self.tape.forward(&mut run);
+        self.tape.backward(&mut run);
+    }
+
+    fn report(&self, t: usize) -> Step {
+        let loss = *self.loss.lock().unwrap_or_else(PoisonError::into_inner);
+        let node_loss = method::constant(&self.plan) + loss.nodes;
         Step {
-            epoch: self.epoch,
-            loss: node_loss * 1.5,
+            epoch: t + 1,
+            loss: node_loss + loss.neighbours,
             node_loss,
-            neighbour_loss: node_loss * 0.5,
-            learning_rate: self.plan.learning_rate,
-            ema_decay: self.plan.ema_start,
+            neighbour_loss: loss.neighbours,
+            learning_rate: learning_rate(&self.plan, t),
+            ema_decay: ema_decay(&self.plan, t),
         }
     }
+
+    /// The embedding of every node: the online encoder on the whole graph, normalised with the
+    /// plan's running statistics. Shape: n × embedding width.
     pub fn embed(&mut self) -> Matrix {
-        let mut out = Matrix::zeros(self.graph.nodes(), self.weight.cols());
-        for i in 0..out.rows() {
-            let mut add = |j: usize, v: f32| {
-                let row = out.row_mut(i).iter_mut();
-                row.zip(self.weight.row(j)).for_each(|(o, w)| *o += v * w);
+        self.embed_with(self.plan.statistics)
+    }
+
+    /// Like [`Trainer::embed`], with the running statistics of either momentum.
+    pub fn embed_with(&mut self, statistics: Statistics) -> Matrix {
+        let mut tape = Tape::default();
+        let running = self.running.clone();
+        let fixed = |layer: usize| Normalization::Fixed(running[layer].clone(), statistics);
+        let [output, _] = self.online.encode(&mut tape, [false, false], fixed);
+        tape.output(output);
+        let threads = self.threads.clone();
+        threads.enter(|| {
+            self.views.keep_all(&self.threads);
+            self.inputs.set_masks(&self.views, &self.threads);
+            let mut run = Run {
+                memory: &mut self.memory,
+                parameters: &mut self.parameters,
+                running: &mut self.running,
+                views: &self.views,
+                inputs: &self.inputs,
+                threads: &self.threads,
+                clock: &mut self.clock,
             };
-            match self.graph.features() {
-                Features::Dense(x) => x.row(i).iter().enumerate().for_each(|(j, v)| add(j, *v)),
-                Features::Sparse(x) => {
-                    let range = x.pattern().offsets()[i]..x.pattern().offsets()[i + 1];
-                    x.pattern()
-                        .row(i)
-                        .iter()
-                        .zip(&x.values()[range])
-                        .for_each(|(j, v)| add(*j as usize, *v));
-                }
-            }
+            tape.forward(&mut run);
+        });
+        let embedding = self.memory.value(output).to_matrix();
+        tape.finish(&mut self.memory);
+        self.clock.skip();
+        debug_assert_eq!(embedding.rows(), self.nodes);
+        embedding
+    }
+
+    /// The whole state but the epoch, by name:
+    /// `online.*`, `target.*`, `predictor.*` the parameters;
+    /// `online.norm<k>.<statistics>.mean` and `.variance` the running statistics;
+    /// `adam.first.*` and `adam.second.*` the optimiser's.
+    pub fn tensors(&self) -> Vec<(String, Matrix)> {
+        let value = |id| self.parameters.value(id).to_matrix();
+        let named = |id| (self.parameters.name(id).to_owned(), value(id));
+        let mut all: Vec<_> = self.parameters.ids().map(named).collect();
+        all.extend(ZERO_BIASES.iter().map(|name| {
+            let width = if name.contains("conv1") {
+                self.plan.hidden_width
+            } else {
+                self.plan.embedding_width
+            };
+            ((*name).to_owned(), Matrix::zeros(1, width))
+        }));
+        all.extend(self.running_names().map(|(name, layer, kind, mean)| {
+            let statistics = &self.running[layer];
+            let values = if mean {
+                &statistics.mean
+            } else {
+                &statistics.variance
+            }[kind]
+                .clone();
+            (name, Matrix::from_vec(1, values.len(), values))
+        }));
+        for slot in self.optimizer.slots() {
+            let name = self.parameters.name(slot.parameter);
+            all.push((format!("adam.first.{name}"), slot.first.to_matrix()));
+            all.push((format!("adam.second.{name}"), slot.second.to_matrix()));
         }
-        out
+        all
     }
-    pub fn tensors(&self) -> Vec<(String, &Matrix)> {
-        vec![("online.weight".into(), &self.weight)]
+
+    /// Name, layer, kind of statistics and whether it is the mean, of each running statistic.
+    fn running_names(&self) -> impl Iterator<Item = (String, usize, usize, bool)> + use<> {
+        let each = |layer: usize| {
+            [(0, "last_view"), (1, "averaged")]
+                .into_iter()
+                .flat_map(move |(kind, label)| {
+                    [("mean", true), ("variance", false)].map(|(moment, mean)| {
+                        (
+                            format!("online.norm{}.{label}.{moment}", layer + 1),
+                            layer,
+                            kind,
+                            mean,
+                        )
+                    })
+                })
+        };
+        [0, 1].into_iter().flat_map(each)
     }
-    #[expect(clippy::type_complexity, reason = "stand-in")]
+
+    /// Takes over a saved state. `tensor` gives the tensor of a name and a shape.
+    ///
+    /// # Errors
+    /// Those of `tensor`. The trainer is then not fit for use.
     pub fn restore(
         &mut self,
         epoch: usize,
         tensor: &mut dyn FnMut(&str, (usize, usize)) -> Result<Matrix>,
     ) -> Result<()> {
-        self.weight = tensor("online.weight", self.weight.shape())?;
+        for id in self.parameters.ids() {
+            let value = tensor(self.parameters.name(id), self.parameters.value(id).shape())?;
+            self.parameters.value_mut(id).copy_from(&value);
+        }
+        for (name, layer, kind, mean) in self.running_names() {
+            let statistics = &mut self.running[layer];
+            let slot = &mut if mean {
+                &mut statistics.mean
+            } else {
+                &mut statistics.variance
+            }[kind];
+            *slot = tensor(&name, (1, slot.len()))?.into_vec();
+        }
+        for slot in self.optimizer.slots_mut() {
+            let name = self.parameters.name(slot.parameter);
+            slot.first
+                .copy_from(&tensor(&format!("adam.first.{name}"), slot.first.shape())?);
+            slot.second.copy_from(&tensor(
+                &format!("adam.second.{name}"),
+                slot.second.shape(),
+            )?);
+        }
         self.epoch = epoch;
         Ok(())
     }
+
+    /// Seconds spent in each stage of the steps so far.
     pub fn stage_seconds(&self) -> Vec<(&'static str, f64)> {
-        vec![("views", self.epoch as f64), ("gemm", 3.0 * self.epoch as f64)]
+        self.clock.seconds()
     }
+}
+
+fn add_predictor(plan: &Plan, parameters: &mut Parameters) -> PredictorParameters {
+    let (width, hidden, seed) = (plan.embedding_width, plan.predictor_width, plan.seed);
+    let mut add = |name: &str, value: Panels| -> ParameterId {
+        parameters.add_trained(format!("predictor.{name}"), value)
+    };
+    let slope = Panels::from_matrix(&Matrix::from_fn(1, 1, |_, _| INITIAL_SLOPE));
+    PredictorParameters {
+        weight1: add(
+            "linear1.weight",
+            linear_default(width, hidden, width, seed, 32),
+        ),
+        bias1: add("linear1.bias", linear_default(1, hidden, width, seed, 33)),
+        slope: add("act.slope", slope),
+        weight2: add(
+            "linear2.weight",
+            linear_default(hidden, width, hidden, seed, 34),
+        ),
+        bias2: add("linear2.bias", linear_default(1, width, hidden, seed, 35)),
+    }
+}
+
+/// The operations of one step: target encoder, online encoder, the method's targets, prediction.
+fn training_tape(
+    graph: &Graph,
+    plan: &Plan,
+    shape: Shape,
+    [online, target]: [&Encoder; 2],
+    predictor: PredictorParameters,
+    loss: &Arc<Mutex<Loss>>,
+) -> Result<Tape> {
+    let mut tape = Tape::default();
+    let batch = |_| Normalization::Batch { running: None };
+    let targets = target
+        .encode(&mut tape, [false, false], batch)
+        .map(|input| {
+            let output = tape.matrix(shape.nodes, shape.embedding, false);
+            tape.push(NormalizeRows { input, output });
+            output
+        });
+    // Both online passes run even where a prediction is unused: they fill the running statistics.
+    let tracked = |layer| Normalization::Batch {
+        running: Some(layer),
+    };
+    let hidden = online.encode(&mut tape, method::predicting_views(plan), tracked);
+    let h = Representations {
+        online: hidden,
+        target: targets,
+        nodes: shape.nodes,
+        width: shape.embedding,
+    };
+    let directions = method::directions(&mut tape, plan, graph, h)?;
+    tape.push(Predict::new(directions, predictor, loss.clone()));
+    Ok(tape)
 }

@@ -1,0 +1,475 @@
+//! Products of one sparse input matrix with weights whose rows are masked in two ways at once.
+//!
+//! Two masks over the columns of `X` cut them into four classes: kept by both, by the first
+//! only, by the second only, by neither. The product with the columns both keep is the same for
+//! both masks, so it is summed once:
+//!
+//! `X∘m₁ · W = X_both · W + X_first · W`,  `X∘m₂ · W = X_both · W + X_second · W`
+//!
+//! At mask rates of 0.1 and 0.2 this is 0.98 products instead of 1.7. Backwards, each row of the
+//! gradient of `W` needs one sum over one of `G₁ + G₂`, `G₁` or `G₂`.
+//!
+//! Each list of columns is cut into blocks, so that the rows of `W` (or `G`) that a block can
+//! touch stay in a near cache while all lists are walked through that block.
+
+use std::ops::Range;
+
+use crate::csr::{Csr, Pattern};
+use crate::panels::{PANEL, Panels};
+use crate::par::{Partition, SHARDS, Threads};
+use crate::simd::{Simd, dispatch};
+use crate::wide::{Wide, sum_listed, sum_weighted};
+
+/// Which of the two masks keep a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum KeptBy {
+    /// Both masks.
+    Both = 0,
+    /// The first mask only.
+    First = 1,
+    /// The second mask only.
+    Second = 2,
+    /// Neither mask.
+    Neither = 3,
+}
+
+impl KeptBy {
+    /// The class of a column from the two masks' flags.
+    pub fn new(first: bool, second: bool) -> Self {
+        match (first, second) {
+            (true, true) => Self::Both,
+            (true, false) => Self::First,
+            (false, true) => Self::Second,
+            (false, false) => Self::Neither,
+        }
+    }
+}
+
+/// A sparse matrix whose lists of columns are cut into blocks of columns.
+#[derive(Clone, Debug)]
+struct Blocked {
+    pattern: Pattern,
+    /// `None` if all values are one.
+    values: Option<Vec<f32>>,
+    blocks: usize,
+    /// The part of row `i` that lies in block `b` starts at entry `starts[i * blocks + b]`.
+    starts: Vec<usize>,
+    partition: Partition,
+}
+
+/// Rows of a block that fit the level-1 and level-2 caches at `PANEL` floats each, with room for
+/// the outputs, and the list length below which a finer cut costs more than it saves.
+const NEAR_ROWS: usize = 256;
+const FAR_ROWS: usize = 8192;
+const LIST_GOAL: usize = 24;
+
+impl Blocked {
+    fn new(pattern: Pattern, values: Option<Vec<f32>>) -> Self {
+        let average = (pattern.entries() / pattern.rows().max(1)).max(1);
+        let block = (pattern.cols() * LIST_GOAL / average).clamp(NEAR_ROWS, FAR_ROWS);
+        let blocks = pattern.cols().div_ceil(block).max(1);
+        let mut starts = Vec::with_capacity(pattern.rows() * blocks + 1);
+        for i in 0..pattern.rows() {
+            let (row, range) = (pattern.row(i), pattern.range(i));
+            let before = |b: usize| row.partition_point(|&c| (c as usize) < b * block);
+            starts.extend((0..blocks).map(|b| range.start + before(b)));
+        }
+        starts.push(pattern.entries());
+        let partition = Partition::balanced(pattern.offsets());
+        Self {
+            pattern,
+            values,
+            blocks,
+            starts,
+            partition,
+        }
+    }
+
+    /// The entries of row `i` in block `b`.
+    fn segment(&self, i: usize, b: usize) -> Range<usize> {
+        self.starts[i * self.blocks + b]..self.starts[i * self.blocks + b + 1]
+    }
+}
+
+/// A sparse input matrix prepared for masked products. See the module's documentation.
+#[derive(Clone, Debug)]
+pub struct MaskedInputs {
+    rows: Blocked,
+    columns: Blocked,
+    /// Factor of each row: where a row's values are all alike, they are kept here alone.
+    row_scale: Vec<f32>,
+    classes: Vec<KeptBy>,
+    /// The columns of each block of each row, ordered by class; a copy of the pattern's indices.
+    ordered: Vec<u32>,
+    ordered_values: Vec<f32>,
+    /// Numbers of columns kept by both, by the first only and by the second only, a block of a
+    /// row each.
+    counts: Vec<[u32; 3]>,
+}
+
+impl MaskedInputs {
+    /// Prepares `x`; all columns start out kept by both masks.
+    pub fn new(x: &Csr, threads: &Threads) -> Self {
+        let alike = |i: usize| x.row(i).1.windows(2).all(|pair| pair[0] == pair[1]);
+        let plain = (0..x.pattern().rows()).all(alike);
+        let factor = |i: usize| {
+            if plain {
+                x.row(i).1.first().copied().unwrap_or(1.0)
+            } else {
+                1.0
+            }
+        };
+        let (transposed, origin) = x.pattern().transpose();
+        let values = |order: &mut dyn Iterator<Item = usize>| {
+            (!plain).then(|| order.map(|e| x.values()[e]).collect::<Vec<_>>())
+        };
+        let columns = Blocked::new(transposed, values(&mut origin.iter().map(|&e| e as usize)));
+        let rows = Blocked::new(x.pattern().clone(), values(&mut (0..x.values().len())));
+        let mut inputs = Self {
+            row_scale: (0..x.pattern().rows()).map(factor).collect(),
+            classes: vec![KeptBy::Both; x.pattern().cols()],
+            ordered: x.pattern().indices().to_vec(),
+            ordered_values: rows.values.clone().unwrap_or_default(),
+            counts: vec![[0; 3]; rows.pattern.rows() * rows.blocks],
+            rows,
+            columns,
+        };
+        inputs.reorder(threads);
+        inputs
+    }
+
+    /// Number of rows of the input matrix.
+    pub fn rows(&self) -> usize {
+        self.rows.pattern.rows()
+    }
+
+    /// Number of columns of the input matrix.
+    pub fn cols(&self) -> usize {
+        self.rows.pattern.cols()
+    }
+
+    /// The factor that each row of a gradient must be multiplied by before it is given to
+    /// [`MaskedInputs::gradient`]; [`MaskedInputs::product`] applies it by itself.
+    pub fn row_scale(&self) -> &[f32] {
+        &self.row_scale
+    }
+
+    /// Sets both masks: for each column, which of them keep it.
+    ///
+    /// # Panics
+    /// If there is not one class a column.
+    #[track_caller]
+    pub fn set_masks(&mut self, classes: impl Iterator<Item = KeptBy>, threads: &Threads) {
+        let mut given = 0;
+        for (slot, class) in self.classes.iter_mut().zip(classes) {
+            *slot = class;
+            given += 1;
+        }
+        assert_eq!(given, self.cols(), "one class a column");
+        self.reorder(threads);
+    }
+
+    fn reorder(&mut self, threads: &Threads) {
+        let (rows, classes) = (&self.rows, &self.classes);
+        let (partition, offsets) = (&rows.partition, rows.pattern.offsets());
+        let mut order = partition.split_at(offsets, &mut self.ordered);
+        let mut values = match rows.values {
+            Some(_) => partition.split_at(offsets, &mut self.ordered_values),
+            None => std::array::from_fn(|_| &mut [][..]),
+        };
+        let mut counts = partition.split_wide(&mut self.counts, rows.blocks);
+        let mut shards: [_; SHARDS] = std::array::from_fn(|s| {
+            (
+                std::mem::take(&mut order[s]),
+                std::mem::take(&mut values[s]),
+                std::mem::take(&mut counts[s]),
+            )
+        });
+        threads.for_each_owned(
+            &mut shards[..partition.shards()],
+            |s, (order, values, counts)| {
+                let first = partition.range(s).start;
+                for (row, counts) in counts.chunks_exact_mut(rows.blocks).enumerate() {
+                    for (block, count) in counts.iter_mut().enumerate() {
+                        let entries = rows.segment(first + row, block);
+                        let slots = entries.start - offsets[first]..entries.end - offsets[first];
+                        let columns = &rows.pattern.indices()[entries.clone()];
+                        *count = order_by_class(columns, classes, &mut order[slots.clone()]);
+                        if let Some(all) = &rows.values {
+                            order_by_class_values(
+                                columns,
+                                &all[entries],
+                                classes,
+                                &mut values[slots],
+                            );
+                        }
+                    }
+                }
+            },
+        );
+    }
+
+    /// `out[m] = scale[m] ∘ (X ∘ mask_m) · w` for both masks `m`, where `scale` has one factor a
+    /// row.
+    ///
+    /// # Panics
+    /// If the shapes disagree.
+    #[track_caller]
+    pub fn product(
+        &self,
+        w: &Panels,
+        scale: [&[f32]; 2],
+        out: [&mut Panels; 2],
+        threads: &Threads,
+    ) {
+        assert_eq!(w.rows(), self.cols(), "masked product: rows of the weights");
+        assert_eq!(
+            out[0].shape(),
+            (self.rows(), w.cols()),
+            "masked product: output shape"
+        );
+        assert!(
+            scale.iter().all(|s| s.len() == self.rows()),
+            "masked product: one scale a row"
+        );
+        threads.for_each_cell(&self.rows.partition, out, |cell, [first, second]| {
+            for block in 0..self.rows.blocks {
+                let rows = cell.rows.clone();
+                masked_rows(self, rows, block, w.panel(cell.panel), scale, first, second);
+            }
+        });
+    }
+
+    /// The gradient of the weights, `out = Σ_m (X ∘ mask_m)ᵀ · g_m`, from the sources a row of
+    /// the weights takes its sum from by class: `[g₁ + g₂, g₁, g₂]`. A mask without a gradient is
+    /// `None`. All must have been multiplied by [`MaskedInputs::row_scale`].
+    ///
+    /// # Panics
+    /// If the shapes disagree.
+    #[track_caller]
+    pub fn gradient(&self, sources: [Option<&Panels>; 3], out: &mut Panels, threads: &Threads) {
+        let shape = (self.rows(), out.cols());
+        assert!(
+            sources.iter().flatten().all(|g| g.shape() == shape),
+            "masked gradient: shapes of the gradients"
+        );
+        assert_eq!(out.rows(), self.cols(), "masked gradient: output shape");
+        threads.for_each_cell(&self.columns.partition, [out], |cell, [out]| {
+            out.fill(0.0);
+            let sources = sources.map(|g| g.map(|g| g.panel(cell.panel)));
+            for block in 0..self.columns.blocks {
+                gradient_rows(self, cell.rows.clone(), block, sources, out);
+            }
+        });
+    }
+}
+
+/// Writes the columns of a segment class by class, leaving out those of neither mask; returns
+/// how many there are of each class.
+fn order_by_class(columns: &[u32], classes: &[KeptBy], out: &mut [u32]) -> [u32; 3] {
+    let mut n = 0;
+    [KeptBy::Both, KeptBy::First, KeptBy::Second].map(|class| {
+        let before = n;
+        for &column in columns {
+            // Written always, kept or overwritten next: no branch on a random flag.
+            if let Some(slot) = out.get_mut(n) {
+                *slot = column;
+            }
+            n += usize::from(classes[column as usize] == class);
+        }
+        (n - before) as u32
+    })
+}
+
+/// Like [`order_by_class`], for the values that belong to the columns.
+fn order_by_class_values(columns: &[u32], values: &[f32], classes: &[KeptBy], out: &mut [f32]) {
+    let mut n = 0;
+    for class in [KeptBy::Both, KeptBy::First, KeptBy::Second] {
+        for (&column, &value) in columns.iter().zip(values) {
+            if let Some(slot) = out.get_mut(n) {
+                *slot = value;
+            }
+            n += usize::from(classes[column as usize] == class);
+        }
+    }
+}
+
+dispatch! {
+    /// Adds one block's share to the rows of a cell (the first block overwrites).
+    fn masked_rows(
+        inputs: &MaskedInputs, rows: Range<usize>, block: usize, w: &[f32], scale: [&[f32]; 2],
+        first: &mut [f32], second: &mut [f32],
+    ) = masked_rows_kernel
+}
+
+#[inline(always)]
+unsafe fn masked_rows_kernel<S: Simd>(
+    inputs: &MaskedInputs,
+    rows: Range<usize>,
+    block: usize,
+    w: &[f32],
+    scale: [&[f32]; 2],
+    first: &mut [f32],
+    second: &mut [f32],
+) {
+    assert!(w.len() == inputs.cols() * PANEL);
+    let outputs = first
+        .chunks_exact_mut(PANEL)
+        .zip(second.chunks_exact_mut(PANEL));
+    for (i, (first, second)) in rows.zip(outputs) {
+        let [both, one, two] = inputs.counts[i * inputs.rows.blocks + block].map(|n| n as usize);
+        let start = inputs.rows.segment(i, block).start;
+        let factor = inputs.row_scale[i];
+        // SAFETY: the ordered columns come from the checked pattern, so they are rows of `w`,
+        // and both outputs hold PANEL floats.
+        unsafe {
+            let sum = |from: usize, n: usize| {
+                let range = start + from..start + from + n;
+                let list = &inputs.ordered[range.clone()];
+                match inputs.rows.values {
+                    None => sum_listed::<S>(list, w.as_ptr()),
+                    Some(_) => sum_weighted::<S>(list, &inputs.ordered_values[range], w.as_ptr()),
+                }
+            };
+            let shared = sum(0, both);
+            let totals = [shared.add(sum(both, one)), shared.add(sum(both + one, two))];
+            let factors = [factor * scale[0][i], factor * scale[1][i]];
+            for ((total, factor), out) in totals.into_iter().zip(factors).zip([first, second]) {
+                let before = if block == 0 {
+                    Wide::zero()
+                } else {
+                    Wide::load(out.as_ptr())
+                };
+                before.add_scaled(factor, total).store(out.as_mut_ptr());
+            }
+        }
+    }
+}
+
+dispatch! {
+    /// Adds one block's share to the weight rows of a cell.
+    fn gradient_rows(
+        inputs: &MaskedInputs, rows: Range<usize>, block: usize, sources: [Option<&[f32]>; 3],
+        out: &mut [f32],
+    ) = gradient_rows_kernel
+}
+
+#[inline(always)]
+unsafe fn gradient_rows_kernel<S: Simd>(
+    inputs: &MaskedInputs,
+    rows: Range<usize>,
+    block: usize,
+    sources: [Option<&[f32]>; 3],
+    out: &mut [f32],
+) {
+    assert!(
+        sources
+            .iter()
+            .flatten()
+            .all(|g| g.len() == inputs.rows() * PANEL)
+    );
+    let columns = &inputs.columns;
+    for (j, out) in rows.zip(out.chunks_exact_mut(PANEL)) {
+        let Some(&Some(source)) = sources.get(inputs.classes[j] as usize) else {
+            continue;
+        };
+        let range = columns.segment(j, block);
+        let list = &columns.pattern.indices()[range.clone()];
+        // SAFETY: the transposed pattern lists only rows of the gradients, and `out` holds PANEL
+        // floats.
+        unsafe {
+            let sum = match &columns.values {
+                None => sum_listed::<S>(list, source.as_ptr()),
+                Some(values) => sum_weighted::<S>(list, &values[range], source.as_ptr()),
+            };
+            Wide::load(out.as_ptr()).add(sum).store(out.as_mut_ptr());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Matrix;
+
+    /// A sparse matrix with a few entries a row, plus the same matrix dense.
+    fn sparse(rows: usize, cols: usize, plain: bool) -> (Csr, Matrix) {
+        let (mut offsets, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        let mut dense = Matrix::zeros(rows, cols);
+        for i in 0..rows {
+            for j in (0..cols).filter(|j| (i * 7 + j * 13) % 5 == 0) {
+                let value = if plain {
+                    1.0 / (i + 1) as f32
+                } else {
+                    ((i + j) as f32 * 0.1).cos()
+                };
+                indices.push(j as u32);
+                values.push(value);
+                dense.row_mut(i)[j] = value;
+            }
+            offsets.push(indices.len());
+        }
+        (
+            Csr::new(Pattern::new(cols, offsets, indices).unwrap(), values).unwrap(),
+            dense,
+        )
+    }
+
+    fn class(j: usize) -> KeptBy {
+        KeptBy::new(j % 3 != 0, j % 4 != 1)
+    }
+
+    fn kept(class: KeptBy, mask: usize) -> f32 {
+        let other = [KeptBy::First, KeptBy::Second][mask];
+        f32::from(u8::from(class == KeptBy::Both || class == other))
+    }
+
+    #[test]
+    fn products_and_gradients_agree_with_dense_ones() {
+        let threads = Threads::new(2);
+        for (rows, cols, width, plain) in
+            [(9, 13, 5, true), (40, 600, 70, true), (33, 41, 40, false)]
+        {
+            let (x, dense) = sparse(rows, cols, plain);
+            let mut inputs = MaskedInputs::new(&x, &threads);
+            inputs.set_masks((0..cols).map(class), &threads);
+            let w = Matrix::from_fn(cols, width, |i, j| ((i * 3 + j) as f32 * 0.2).sin());
+            let scale =
+                [0.5, 2.0].map(|f| (0..rows).map(|i| f + i as f32 * 0.1).collect::<Vec<f32>>());
+            let mut out = [Panels::zeros(rows, width), Panels::zeros(rows, width)];
+            let [first, second] = &mut out;
+            let panels = Panels::from_matrix(&w);
+            inputs.product(&panels, [&scale[0], &scale[1]], [first, second], &threads);
+            for (mask, out) in out.iter().enumerate() {
+                for i in 0..rows {
+                    for j in 0..width {
+                        let term = |k| dense.get(i, k) * kept(class(k), mask) * w.get(k, j);
+                        let want = scale[mask][i] * (0..cols).map(term).sum::<f32>();
+                        assert!((out.get(i, j) - want).abs() < 1e-4 * want.abs().max(1.0));
+                    }
+                }
+            }
+            let g = [0.3, 0.8]
+                .map(|s| Matrix::from_fn(rows, width, |i, j| ((i + j * 5) as f32 * s).cos()));
+            let scaled = |g: &Matrix| {
+                Matrix::from_fn(rows, width, |i, j| g.get(i, j) * inputs.row_scale()[i])
+            };
+            let both = Matrix::from_fn(rows, width, |i, j| {
+                scaled(&g[0]).get(i, j) + scaled(&g[1]).get(i, j)
+            });
+            let [a, b, both] =
+                [scaled(&g[0]), scaled(&g[1]), both].map(|m| Panels::from_matrix(&m));
+            let mut gradient = Panels::zeros(cols, width);
+            inputs.gradient([Some(&both), Some(&a), Some(&b)], &mut gradient, &threads);
+            for k in 0..cols {
+                for j in 0..width {
+                    let term =
+                        |m: usize, i: usize| dense.get(i, k) * kept(class(k), m) * g[m].get(i, j);
+                    let want: f32 = (0..rows).map(|i| term(0, i) + term(1, i)).sum();
+                    assert!((gradient.get(k, j) - want).abs() < 1e-4 * want.abs().max(1.0));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! Column statistics, and the affine map with leaky activation that batch normalisation needs.
+//!
+//! All functions work on one cell (some rows of one panel) on the calling thread. Sums are taken
+//! in `f32` over short runs of rows and added up in `f64`, so that their error does not grow with
+//! the number of rows.
+
+use crate::panels::PANEL;
+use crate::simd::{Simd, dispatch};
+use crate::wide::Wide;
+
+/// One value for each column of a panel.
+pub type Columns = [f32; PANEL];
+
+/// Rows summed in single precision before the sum goes to double precision.
+const RUN: usize = 128 * PANEL;
+
+/// First and second moments of the columns of a cell, about a shift.
+#[derive(Clone, Copy, Debug)]
+pub struct Moments {
+    /// `Σ (x − shift)`
+    pub sum: [f64; PANEL],
+    /// `Σ (x − shift)²`
+    pub squares: [f64; PANEL],
+}
+
+impl Default for Moments {
+    fn default() -> Self {
+        Self {
+            sum: [0.0; PANEL],
+            squares: [0.0; PANEL],
+        }
+    }
+}
+
+/// Sums that the gradients of an [`Affine`] need, over the rows of a cell.
+#[derive(Clone, Copy, Debug)]
+pub struct AffineSums {
+    /// `Σ dy`
+    pub bias: [f64; PANEL],
+    /// `Σ dy · x̂`
+    pub weight: [f64; PANEL],
+    /// `Σ dout · min(y, 0)`, a column each
+    pub slope: [f64; PANEL],
+}
+
+impl Default for AffineSums {
+    fn default() -> Self {
+        Self {
+            bias: [0.0; PANEL],
+            weight: [0.0; PANEL],
+            slope: [0.0; PANEL],
+        }
+    }
+}
+
+/// The map `x ↦ act(weight · x̂ + bias)`, `x̂ = x · inv_std + center`, for the columns of a panel,
+/// where `act(y) = y` above zero and `slope · y` below.
+#[derive(Clone, Copy, Debug)]
+pub struct Affine {
+    /// Factor of `x`: `weight / std`.
+    pub factor: Columns,
+    /// Added after the factor: `bias − mean · weight / std`.
+    pub offset: Columns,
+    /// `1 / std`
+    pub inv_std: Columns,
+    /// `− mean / std`
+    pub center: Columns,
+    /// Slope below zero.
+    pub slope: f32,
+}
+
+fn add_to(total: &mut [f64; PANEL], part: &Columns) {
+    total
+        .iter_mut()
+        .zip(part)
+        .for_each(|(t, &p)| *t += f64::from(p));
+}
+
+/// Moments of the columns of a cell about `shift`.
+pub fn moments(cell: &[f32], shift: &Columns) -> Moments {
+    let mut total = Moments::default();
+    for run in cell.chunks(RUN) {
+        let (mut sum, mut squares) = ([0.0; PANEL], [0.0; PANEL]);
+        moments_run(run, shift, &mut sum, &mut squares);
+        add_to(&mut total.sum, &sum);
+        add_to(&mut total.squares, &squares);
+    }
+    total
+}
+
+dispatch! {
+    fn moments_run(run: &[f32], shift: &Columns, sum: &mut Columns, squares: &mut Columns) = moments_kernel
+}
+
+#[inline(always)]
+unsafe fn moments_kernel<S: Simd>(
+    run: &[f32],
+    shift: &Columns,
+    sum: &mut Columns,
+    squares: &mut Columns,
+) {
+    // SAFETY: rows and columns hold PANEL floats each.
+    unsafe {
+        let shift = Wide::<S>::load(shift.as_ptr());
+        let (mut s, mut q) = (Wide::<S>::zero(), Wide::<S>::zero());
+        for row in run.chunks_exact(PANEL) {
+            let x = Wide::<S>::load(row.as_ptr()).zip(shift, |a, b| S::sub(a, b));
+            s = s.add(x);
+            q = q.add_product(x, x);
+        }
+        s.store(sum.as_mut_ptr());
+        q.store(squares.as_mut_ptr());
+    }
+}
+
+dispatch! {
+    /// `out = act(factor · input + offset)`, column by column.
+    pub fn affine_forward(map: &Affine, input: &[f32], out: &mut [f32]) = affine_kernel
+}
+
+#[inline(always)]
+unsafe fn affine_kernel<S: Simd>(map: &Affine, input: &[f32], out: &mut [f32]) {
+    assert_eq!(input.len(), out.len(), "affine: lengths");
+    // SAFETY: rows and columns hold PANEL floats each.
+    unsafe {
+        let (factor, offset) = (
+            Wide::<S>::load(map.factor.as_ptr()),
+            Wide::load(map.offset.as_ptr()),
+        );
+        let slope = S::splat(map.slope);
+        for (x, out) in input.chunks_exact(PANEL).zip(out.chunks_exact_mut(PANEL)) {
+            let y = offset.add_product(factor, Wide::load(x.as_ptr()));
+            y.map(|y| S::if_positive(y, y, S::mul(slope, y)))
+                .store(out.as_mut_ptr());
+        }
+    }
+}
+
+dispatch! {
+    /// [`affine_forward`] in place.
+    pub fn affine_in_place(map: &Affine, cell: &mut [f32]) = in_place_kernel
+}
+
+#[inline(always)]
+unsafe fn in_place_kernel<S: Simd>(map: &Affine, cell: &mut [f32]) {
+    // SAFETY: rows and columns hold PANEL floats each.
+    unsafe {
+        let (factor, offset) = (
+            Wide::<S>::load(map.factor.as_ptr()),
+            Wide::load(map.offset.as_ptr()),
+        );
+        let slope = S::splat(map.slope);
+        for row in cell.chunks_exact_mut(PANEL) {
+            let y = offset.add_product(factor, Wide::load(row.as_ptr()));
+            y.map(|y| S::if_positive(y, y, S::mul(slope, y)))
+                .store(row.as_mut_ptr());
+        }
+    }
+}
+
+/// The sums for the gradients of `weight`, `bias` and `slope`, from the gradient of the output
+/// and the input of [`affine_forward`].
+pub fn affine_sums(map: &Affine, grad: &[f32], input: &[f32]) -> AffineSums {
+    assert_eq!(grad.len(), input.len(), "affine: lengths");
+    let mut total = AffineSums::default();
+    for (grad, input) in grad.chunks(RUN).zip(input.chunks(RUN)) {
+        let mut sums = [[0.0; PANEL]; 3];
+        sums_run(map, grad, input, &mut sums);
+        add_to(&mut total.bias, &sums[0]);
+        add_to(&mut total.weight, &sums[1]);
+        add_to(&mut total.slope, &sums[2]);
+    }
+    total
+}
+
+dispatch! {
+    fn sums_run(map: &Affine, grad: &[f32], input: &[f32], sums: &mut [Columns; 3]) = sums_kernel
+}
+
+#[inline(always)]
+unsafe fn sums_kernel<S: Simd>(map: &Affine, grad: &[f32], input: &[f32], sums: &mut [Columns; 3]) {
+    // SAFETY: rows and columns hold PANEL floats each.
+    unsafe {
+        let (factor, offset) = (
+            Wide::<S>::load(map.factor.as_ptr()),
+            Wide::load(map.offset.as_ptr()),
+        );
+        let (inv_std, center) = (
+            Wide::<S>::load(map.inv_std.as_ptr()),
+            Wide::load(map.center.as_ptr()),
+        );
+        let (slope, zero) = (S::splat(map.slope), S::splat(0.0));
+        let mut totals = [Wide::<S>::zero(); 3];
+        for (g, x) in grad.chunks_exact(PANEL).zip(input.chunks_exact(PANEL)) {
+            let (g, x) = (Wide::load(g.as_ptr()), Wide::load(x.as_ptr()));
+            let y = offset.add_product(factor, x);
+            let dy = y.zip(g, |y, g| S::if_positive(y, g, S::mul(slope, g)));
+            totals[0] = totals[0].add(dy);
+            totals[1] = totals[1].add_product(dy, center.add_product(inv_std, x));
+            totals[2] = totals[2].add_product(g, y.map(|y| S::if_positive(y, zero, y)));
+        }
+        for (total, out) in totals.iter().zip(sums) {
+            total.store(out.as_mut_ptr());
+        }
+    }
+}
+
+/// The linear map of [`affine_backward`]: `dx = factor · dy − constant − linear · x`.
+#[derive(Clone, Copy, Debug)]
+pub struct AffineGradient {
+    /// Subtracted from every row.
+    pub constant: Columns,
+    /// Times the input, subtracted.
+    pub linear: Columns,
+}
+
+dispatch! {
+    /// The gradient of the input of [`affine_forward`], times one factor a row, in place of the
+    /// gradient of its output.
+    pub fn affine_backward(
+        map: &Affine, gradient: &AffineGradient, input: &[f32], row_scale: &[f32], grad: &mut [f32],
+    ) = backward_kernel
+}
+
+#[inline(always)]
+unsafe fn backward_kernel<S: Simd>(
+    map: &Affine,
+    gradient: &AffineGradient,
+    input: &[f32],
+    row_scale: &[f32],
+    grad: &mut [f32],
+) {
+    assert!(
+        input.len() == grad.len() && row_scale.len() * PANEL == grad.len(),
+        "affine: lengths"
+    );
+    // SAFETY: rows and columns hold PANEL floats each.
+    unsafe {
+        let (factor, offset) = (
+            Wide::<S>::load(map.factor.as_ptr()),
+            Wide::load(map.offset.as_ptr()),
+        );
+        let constant = Wide::<S>::load(gradient.constant.as_ptr());
+        let linear = Wide::<S>::load(gradient.linear.as_ptr());
+        let slope = S::splat(map.slope);
+        let rows = input
+            .chunks_exact(PANEL)
+            .zip(row_scale)
+            .zip(grad.chunks_exact_mut(PANEL));
+        for ((x, &scale), grad) in rows {
+            let (x, g) = (Wide::<S>::load(x.as_ptr()), Wide::load(grad.as_ptr()));
+            let y = offset.add_product(factor, x);
+            let dy = y.zip(g, |y, g| S::if_positive(y, g, S::mul(slope, g)));
+            let rest = constant.add_product(linear, x);
+            let dx = factor
+                .zip(dy, |a, b| S::mul(a, b))
+                .zip(rest, |a, b| S::sub(a, b));
+            dx.store_scaled(scale, grad.as_mut_ptr());
+        }
+    }
+}
+
+dispatch! {
+    /// `pre += bias`, `out = act(pre)` with slope below zero: a bias and activation on a block.
+    pub fn bias_act(pre: &mut [f32], bias: &Columns, slope: f32, out: &mut [f32]) = bias_act_kernel
+}
+
+#[inline(always)]
+unsafe fn bias_act_kernel<S: Simd>(pre: &mut [f32], bias: &Columns, slope: f32, out: &mut [f32]) {
+    assert_eq!(pre.len(), out.len(), "bias and activation: lengths");
+    // SAFETY: rows and columns hold PANEL floats each.
+    unsafe {
+        let (bias, slope) = (Wide::<S>::load(bias.as_ptr()), S::splat(slope));
+        for (pre, out) in pre.chunks_exact_mut(PANEL).zip(out.chunks_exact_mut(PANEL)) {
+            let y = Wide::<S>::load(pre.as_ptr()).add(bias);
+            y.store(pre.as_mut_ptr());
+            y.map(|y| S::if_positive(y, y, S::mul(slope, y)))
+                .store(out.as_mut_ptr());
+        }
+    }
+}
+
+dispatch! {
+    /// Turns the gradient of `act(pre)` into that of `pre`, in place, and adds `Σ grad` to `bias`
+    /// and `Σ grad · min(pre, 0)` to `slopes`, column by column.
+    pub fn act_backward(
+        pre: &[f32], slope: f32, grad: &mut [f32], bias: &mut Columns, slopes: &mut Columns,
+    ) = act_backward_kernel
+}
+
+#[inline(always)]
+unsafe fn act_backward_kernel<S: Simd>(
+    pre: &[f32],
+    slope: f32,
+    grad: &mut [f32],
+    bias: &mut Columns,
+    slopes: &mut Columns,
+) {
+    assert_eq!(pre.len(), grad.len(), "activation: lengths");
+    // SAFETY: rows and columns hold PANEL floats each.
+    unsafe {
+        let (slope, zero) = (S::splat(slope), S::splat(0.0));
+        let (mut b, mut s) = (
+            Wide::<S>::load(bias.as_ptr()),
+            Wide::<S>::load(slopes.as_ptr()),
+        );
+        for (y, grad) in pre.chunks_exact(PANEL).zip(grad.chunks_exact_mut(PANEL)) {
+            let (y, g) = (Wide::<S>::load(y.as_ptr()), Wide::load(grad.as_ptr()));
+            s = s.add_product(g, y.map(|y| S::if_positive(y, zero, y)));
+            let dy = y.zip(g, |y, g| S::if_positive(y, g, S::mul(slope, g)));
+            b = b.add(dy);
+            dy.store(grad.as_mut_ptr());
+        }
+        b.store(bias.as_mut_ptr());
+        s.store(slopes.as_mut_ptr());
+    }
+}
+
+dispatch! {
+    /// `cell += bias`, row by row.
+    pub fn add_bias(cell: &mut [f32], bias: &Columns) = add_bias_kernel
+}
+
+#[inline(always)]
+unsafe fn add_bias_kernel<S: Simd>(cell: &mut [f32], bias: &Columns) {
+    // SAFETY: rows and columns hold PANEL floats each.
+    unsafe {
+        let bias = Wide::<S>::load(bias.as_ptr());
+        for row in cell.chunks_exact_mut(PANEL) {
+            Wide::load(row.as_ptr()).add(bias).store(row.as_mut_ptr());
+        }
+    }
+}
+
+dispatch! {
+    /// Adds the sum of a block's rows to `total`.
+    pub fn add_column_sums(cell: &[f32], total: &mut Columns) = column_sums_kernel
+}
+
+#[inline(always)]
+unsafe fn column_sums_kernel<S: Simd>(cell: &[f32], total: &mut Columns) {
+    // SAFETY: rows and columns hold PANEL floats each.
+    unsafe {
+        let mut sum = Wide::<S>::load(total.as_ptr());
+        for row in cell.chunks_exact(PANEL) {
+            sum = sum.add(Wide::load(row.as_ptr()));
+        }
+        sum.store(total.as_mut_ptr());
+    }
+}
+
+dispatch! {
+    /// `cell[i] *= scale[i]`, row by row.
+    pub fn scale_rows(cell: &mut [f32], scale: &[f32]) = scale_rows_kernel
+}
+
+#[inline(always)]
+unsafe fn scale_rows_kernel<S: Simd>(cell: &mut [f32], scale: &[f32]) {
+    assert_eq!(cell.len(), scale.len() * PANEL, "scale: one factor a row");
+    for (row, &scale) in cell.chunks_exact_mut(PANEL).zip(scale) {
+        // SAFETY: a row holds PANEL floats.
+        unsafe { Wide::<S>::load(row.as_ptr()).store_scaled(scale, row.as_mut_ptr()) };
+    }
+}
+
+dispatch! {
+    /// `out = a + b`, element by element.
+    pub fn add_into(a: &[f32], b: &[f32], out: &mut [f32]) = add_into_kernel
+}
+
+#[inline(always)]
+unsafe fn add_into_kernel<S: Simd>(a: &[f32], b: &[f32], out: &mut [f32]) {
+    for ((&a, &b), out) in a.iter().zip(b).zip(out) {
+        *out = a + b;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(n: usize, step: f32) -> Vec<f32> {
+        (0..n * PANEL)
+            .map(|i| (i as f32 * step).sin() + 0.1)
+            .collect()
+    }
+
+    fn columns(f: impl Fn(usize) -> f32) -> Columns {
+        std::array::from_fn(f)
+    }
+
+    #[test]
+    fn moments_about_any_shift_agree_with_double_precision() {
+        let cell = sample(300, 0.37);
+        let shift = columns(|c| c as f32 * 0.01);
+        let got = moments(&cell, &shift);
+        for c in 0..PANEL {
+            let deviations = (0..300).map(|i| f64::from(cell[i * PANEL + c]) - f64::from(shift[c]));
+            let sum: f64 = deviations.clone().sum();
+            let squares: f64 = deviations.map(|d| d * d).sum();
+            assert!((got.sum[c] - sum).abs() < 1e-3 && (got.squares[c] - squares).abs() < 1e-3);
+        }
+    }
+
+    #[test]
+    fn activation_and_its_gradient_agree_with_naive_code() {
+        let (mut pre, bias) = (sample(9, 0.71), columns(|c| 0.3 - c as f32 * 0.02));
+        let before = pre.clone();
+        let mut out = vec![0.0; pre.len()];
+        bias_act(&mut pre, &bias, 0.25, &mut out);
+        let mut grad = sample(9, 0.53);
+        let given = grad.clone();
+        let (mut sums, mut slopes) = ([0.0; PANEL], [0.0; PANEL]);
+        act_backward(&pre, 0.25, &mut grad, &mut sums, &mut slopes);
+        let (mut want_sums, mut want_slopes) = ([0.0; PANEL], [0.0; PANEL]);
+        for (i, &g) in given.iter().enumerate() {
+            let y = before[i] + bias[i % PANEL];
+            let (act, dy) = if y > 0.0 {
+                (y, g)
+            } else {
+                (0.25 * y, 0.25 * g)
+            };
+            assert!((out[i] - act).abs() < 1e-6 && (grad[i] - dy).abs() < 1e-6);
+            want_sums[i % PANEL] += dy;
+            want_slopes[i % PANEL] += g * y.min(0.0);
+        }
+        for c in 0..PANEL {
+            assert!((sums[c] - want_sums[c]).abs() < 1e-5);
+            assert!((slopes[c] - want_slopes[c]).abs() < 1e-5);
+        }
+    }
+
+    #[test]
+    fn rows_are_scaled_and_summed() {
+        let mut cell = vec![2.0; 3 * PANEL];
+        scale_rows(&mut cell, &[1.0, 0.5, 2.0]);
+        add_bias(&mut cell, &columns(|_| 1.0));
+        let mut total = [0.0; PANEL];
+        add_column_sums(&cell, &mut total);
+        assert!(total.iter().all(|&t| t == 10.0));
+    }
+}

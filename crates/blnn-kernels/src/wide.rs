@@ -1,0 +1,151 @@
+//! One row of a panel in registers, and sums of such rows.
+
+use crate::panels::PANEL;
+use crate::simd::Simd;
+
+/// The registers that hold a panel's width: at most 8 (scalar and NEON), 2 with AVX-512.
+#[derive(Clone, Copy)]
+pub(crate) struct Wide<S: Simd>([S::V; 8]);
+
+#[inline(always)]
+pub(crate) const fn registers<S: Simd>() -> usize {
+    PANEL / S::LANES
+}
+
+#[allow(
+    clippy::needless_range_loop,
+    reason = "indices run over the used part of the array only"
+)]
+impl<S: Simd> Wide<S> {
+    #[inline(always)]
+    pub(crate) unsafe fn zero() -> Self {
+        // SAFETY: the caller promises a CPU with the instructions of `S`, here and below.
+        Self(unsafe { [S::splat(0.0); 8] })
+    }
+
+    #[inline(always)]
+    pub(crate) unsafe fn load(p: *const f32) -> Self {
+        let mut out = unsafe { Self::zero() };
+        for v in 0..registers::<S>() {
+            // SAFETY: the caller promises PANEL readable floats.
+            out.0[v] = unsafe { S::load(p.add(v * S::LANES)) };
+        }
+        out
+    }
+
+    #[inline(always)]
+    pub(crate) unsafe fn store(self, p: *mut f32) {
+        for v in 0..registers::<S>() {
+            // SAFETY: the caller promises PANEL writable floats.
+            unsafe { S::store(p.add(v * S::LANES), self.0[v]) };
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) unsafe fn store_scaled(self, scale: f32, p: *mut f32) {
+        // SAFETY: as for `store`.
+        unsafe { self.map(|v| S::mul(v, S::splat(scale))).store(p) };
+    }
+
+    #[inline(always)]
+    pub(crate) unsafe fn map(mut self, f: impl Fn(S::V) -> S::V) -> Self {
+        for v in 0..registers::<S>() {
+            self.0[v] = f(self.0[v]);
+        }
+        self
+    }
+
+    #[inline(always)]
+    pub(crate) unsafe fn zip(mut self, other: Self, f: impl Fn(S::V, S::V) -> S::V) -> Self {
+        for v in 0..registers::<S>() {
+            self.0[v] = f(self.0[v], other.0[v]);
+        }
+        self
+    }
+
+    #[inline(always)]
+    pub(crate) unsafe fn add(self, other: Self) -> Self {
+        // SAFETY: the caller promises a CPU with the instructions of `S`.
+        unsafe { self.zip(other, |a, b| S::add(a, b)) }
+    }
+
+    /// `self + weight · other`
+    #[inline(always)]
+    pub(crate) unsafe fn add_scaled(self, weight: f32, other: Self) -> Self {
+        // SAFETY: the caller promises a CPU with the instructions of `S`.
+        unsafe {
+            let weight = S::splat(weight);
+            self.zip(other, |a, b| S::fma(weight, b, a))
+        }
+    }
+
+    /// `self + a ∘ b`
+    #[inline(always)]
+    pub(crate) unsafe fn add_product(mut self, a: Self, b: Self) -> Self {
+        for v in 0..registers::<S>() {
+            // SAFETY: the caller promises a CPU with the instructions of `S`.
+            self.0[v] = unsafe { S::fma(a.0[v], b.0[v], self.0[v]) };
+        }
+        self
+    }
+
+    /// The sum of all lanes, in a fixed order.
+    #[inline(always)]
+    pub(crate) unsafe fn sum(self) -> f32 {
+        // SAFETY: the caller promises a CPU with the instructions of `S`.
+        unsafe {
+            let mut total = self.0[0];
+            for v in 1..registers::<S>() {
+                total = S::add(total, self.0[v]);
+            }
+            S::sum(total)
+        }
+    }
+}
+
+/// `Σ_{j in list} x[j]`, two sums in flight to hide the latency of the additions.
+///
+/// # Safety
+/// Every listed row of `PANEL` floats must exist behind `x`; the CPU must have the instructions
+/// of `S`.
+#[inline(always)]
+pub(crate) unsafe fn sum_listed<S: Simd>(list: &[u32], x: *const f32) -> Wide<S> {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let row = |j: u32| Wide::<S>::load(x.add(j as usize * PANEL));
+        let (mut even, mut odd) = (Wide::<S>::zero(), Wide::<S>::zero());
+        let mut pairs = list.chunks_exact(4);
+        for four in &mut pairs {
+            even = even.add(row(four[0]));
+            odd = odd.add(row(four[1]));
+            even = even.add(row(four[2]));
+            odd = odd.add(row(four[3]));
+        }
+        for &j in pairs.remainder() {
+            even = even.add(row(j));
+        }
+        even.add(odd)
+    }
+}
+
+/// `Σ_{(j, v)} v · x[j]` over a list of rows and their values.
+///
+/// # Safety
+/// As for [`sum_listed`]; the slices must be of one length.
+#[inline(always)]
+pub(crate) unsafe fn sum_weighted<S: Simd>(list: &[u32], values: &[f32], x: *const f32) -> Wide<S> {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let row = |j: u32| Wide::<S>::load(x.add(j as usize * PANEL));
+        let (mut even, mut odd) = (Wide::<S>::zero(), Wide::<S>::zero());
+        let (mut lists, mut weights) = (list.chunks_exact(2), values.chunks_exact(2));
+        for (two, weight) in (&mut lists).zip(&mut weights) {
+            even = even.add_scaled(weight[0], row(two[0]));
+            odd = odd.add_scaled(weight[1], row(two[1]));
+        }
+        for (&j, &weight) in lists.remainder().iter().zip(weights.remainder()) {
+            even = even.add_scaled(weight, row(j));
+        }
+        even.add(odd)
+    }
+}

@@ -1,0 +1,217 @@
+//! BLNN: Bootstrap Latents of Nodes and Neighbors (Liu et al., ECML-PKDD 2024).
+//!
+//! A node's prediction is pulled towards its own target representation and, weighted by an
+//! attention that no gradient flows through, towards those of its neighbours `N_i` in the
+//! undropped graph. Isolated nodes have no neighbour term, but count in `n`.
+//!
+//! **Paper** (Eq. 2 and 3, both directions). With `z^v` the prediction and `h^v` the online
+//! representation of view `v`, `t^v` its target representation:
+//!
+//! `L = − (1/n) Σ_i [cos(z¹_i, t²_i) + Σ_{j∈N_i} w¹_ij cos(z¹_i, t²_j)] − (the same, views swapped)`
+//! `w¹_ij = softmax over j∈N_i of cos(h¹_i, t²_j) / τ`
+//!
+//! **Published code.** With `u = z¹/‖z¹‖`, `a = t¹/‖t¹‖`, `b = t²/‖t²‖` and (s, e) over all
+//! directed edges:
+//!
+//! `L = 2 − (1/n) Σ_i u_i·(a_i + b_i) − (1/n) Σ_(s,e) w_(s,e) u_s·(a_e + b_e)`
+//! `w_(s,e) = softmax over the entries with the same e of a_s·b_e / τ`
+//!
+//! It differs from the paper in that view 2's prediction is never used (a slip in the line that
+//! normalises it), that both ends of the attention are target representations, that the weights
+//! sum to one for each neighbour instead of each anchor, and that one set of weights serves both
+//! terms.
+//!
+//! Shapes: z, h, t n×d; w one value a directed edge.
+
+use blnn_kernels::norm::add_into;
+use blnn_kernels::rows::{inverse_norms, softmax_weights, weighted_sum};
+use blnn_kernels::{Pattern, SHARDS};
+
+use super::Representations;
+use crate::nn::{Direction, Gradient, Op, Ports, Run, Tape, Var};
+
+/// The objective of the paper.
+pub(super) fn paper(tape: &mut Tape, temperature: f32, h: Representations) -> Vec<Direction> {
+    let mut towards = |v: usize| {
+        let (anchors, own) = (h.online[v], h.target[1 - v]);
+        let target = tape.matrix(h.nodes, h.width, false);
+        tape.push(Attend::new(anchors, own, target, temperature));
+        Direction {
+            online: anchors,
+            target,
+            own,
+        }
+    };
+    vec![towards(0), towards(1)]
+}
+
+/// The objective of the published code.
+pub(super) fn published_code(
+    tape: &mut Tape,
+    temperature: f32,
+    h: Representations,
+) -> Vec<Direction> {
+    let [own, target] = [(); 2].map(|()| tape.matrix(h.nodes, h.width, false));
+    let weights = Vec::new();
+    tape.push(PublishedAttend {
+        targets: h.target,
+        own,
+        output: target,
+        temperature,
+        weights,
+    });
+    vec![Direction {
+        online: h.online[0],
+        target,
+        own,
+    }]
+}
+
+/// `T_i = y_i + Σ_{j∈N_i} w_ij y_j`, `w_ij = softmax_j(cos(h_i, y_j)/τ)`, y of norm one.
+#[derive(Debug)]
+struct Attend {
+    anchors: Var,
+    targets: Var,
+    output: Var,
+    temperature: f32,
+    /// Room for the weights of one row, one buffer a shard.
+    scratch: [Vec<f32>; SHARDS],
+}
+
+impl Attend {
+    fn new(anchors: Var, targets: Var, output: Var, temperature: f32) -> Self {
+        Self {
+            anchors,
+            targets,
+            output,
+            temperature,
+            scratch: Default::default(),
+        }
+    }
+}
+
+impl Op for Attend {
+    fn ports(&self) -> Ports {
+        let (reads, writes) = (vec![self.anchors, self.targets], vec![self.output]);
+        Ports {
+            reads,
+            writes,
+            keeps: vec![],
+            in_place: false,
+            gradient: Gradient::None,
+        }
+    }
+
+    fn forward(&mut self, run: &mut Run<'_>) {
+        let mut out = run.memory.take_value(self.output);
+        let [h, y] = [self.anchors, self.targets].map(|var| run.memory.value(var));
+        let (adjacency, partition) = (run.views.adjacency(), run.views.partition());
+        let inverse_temperature = 1.0 / self.temperature;
+        let mut parts = out.shards_mut(partition).map(Some);
+        let mut scratch = self.scratch.iter_mut();
+        let mut shards: [_; SHARDS] =
+            std::array::from_fn(|s| parts[s].take().zip(scratch.next()).expect("SHARDS shards"));
+        run.threads
+            .for_each_owned(&mut shards[..partition.shards()], |_, (rows, scratch)| {
+                scratch.resize(longest_row(adjacency), 0.0);
+                for (slot, i) in rows.range().enumerate() {
+                    let weights = &mut scratch[..adjacency.row(i).len()];
+                    let mut inverse = [0.0];
+                    inverse_norms(h, i, &mut inverse);
+                    softmax_weights(
+                        adjacency,
+                        i,
+                        h,
+                        y,
+                        inverse[0] * inverse_temperature,
+                        weights,
+                    );
+                    weighted_sum(adjacency, i, weights, y, rows, slot);
+                }
+            });
+        run.memory.put_value(self.output, out);
+        run.clock.mark("attention");
+    }
+}
+
+fn longest_row(adjacency: &Pattern) -> usize {
+    adjacency
+        .offsets()
+        .windows(2)
+        .map(|pair| pair[1] - pair[0])
+        .max()
+        .unwrap_or(0)
+}
+
+/// `c = a + b`, `T_s = c_s + Σ_e w_(s,e) c_e` with the published code's weights.
+#[derive(Debug)]
+struct PublishedAttend {
+    /// a and b.
+    targets: [Var; 2],
+    /// c
+    own: Var,
+    /// T
+    output: Var,
+    temperature: f32,
+    /// At the entry (e, s): the weight of the edge from anchor s to neighbour e.
+    weights: Vec<f32>,
+}
+
+impl PublishedAttend {
+    /// Fills the weights, a softmax over each neighbour's anchors.
+    fn weigh(&mut self, run: &Run<'_>) {
+        let [a, b] = self.targets.map(|var| run.memory.value(var));
+        let (adjacency, partition) = (run.views.adjacency(), run.views.partition());
+        self.weights.resize(adjacency.entries(), 0.0);
+        let mut shards = partition.split_at(adjacency.offsets(), &mut self.weights);
+        let factor = 1.0 / self.temperature;
+        run.threads
+            .for_each_owned(&mut shards[..partition.shards()], |s, weights| {
+                let mut rest = &mut **weights;
+                for e in partition.range(s) {
+                    let (row, tail) = rest.split_at_mut(adjacency.row(e).len());
+                    softmax_weights(adjacency, e, b, a, factor, row);
+                    rest = tail;
+                }
+            });
+    }
+}
+
+impl Op for PublishedAttend {
+    fn ports(&self) -> Ports {
+        let (reads, writes) = (self.targets.to_vec(), vec![self.own, self.output]);
+        Ports {
+            reads,
+            writes,
+            keeps: vec![],
+            in_place: false,
+            gradient: Gradient::None,
+        }
+    }
+
+    fn forward(&mut self, run: &mut Run<'_>) {
+        let [mut own, mut out] = [self.own, self.output].map(|var| run.memory.take_value(var));
+        let [a, b] = self.targets.map(|var| run.memory.value(var));
+        let partition = run.views.partition();
+        run.threads
+            .for_each_cell(partition, [&mut own], |cell, [out]| {
+                add_into(a.cell(&cell), b.cell(&cell), out);
+            });
+        self.weigh(run);
+        let (adjacency, reverse, c) = (run.views.adjacency(), run.views.reverse(), &own);
+        let weights = &self.weights;
+        let mut shards = out.shards_mut(partition);
+        run.threads
+            .for_each_owned(&mut shards[..partition.shards()], |_, rows| {
+                let mut of_row = Vec::with_capacity(longest_row(adjacency));
+                for (slot, s) in rows.range().enumerate() {
+                    of_row.clear();
+                    of_row.extend(adjacency.range(s).map(|k| weights[reverse[k] as usize]));
+                    weighted_sum(adjacency, s, &of_row, c, rows, slot);
+                }
+            });
+        run.memory.put_value(self.own, own);
+        run.memory.put_value(self.output, out);
+        run.clock.mark("attention");
+    }
+}

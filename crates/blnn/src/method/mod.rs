@@ -1,0 +1,68 @@
+//! The objectives, one file a paper. Each says what every node's prediction is pulled towards.
+//!
+//! All of them have one form. Let `ẑ_i` be the normalised prediction of node `i` made from one
+//! view's online representation, and `T_i` a constant vector made from target representations:
+//!
+//! `L = constant − (1/n) Σ_directions Σ_i ẑ_i · T_i`
+//!
+//! A method appends the operations that compute `T` and names the directions; predictor, loss and
+//! gradients are the same for all ([`crate::nn::Predict`]).
+
+mod bgrl;
+mod blnn;
+mod neighbours;
+
+use crate::error::Result;
+use crate::graph::Graph;
+use crate::nn::{Direction, Tape, Var};
+use crate::plan::{Method, Objective, Plan};
+
+/// What the methods need to know of a step's representations.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Representations {
+    /// Online representations H of view 1 and view 2.
+    pub(crate) online: [Var; 2],
+    /// Target representations of view 1 and view 2, as directions (rows of norm one).
+    pub(crate) target: [Var; 2],
+    /// n
+    pub(crate) nodes: usize,
+    /// d
+    pub(crate) width: usize,
+}
+
+/// Which views the online network predicts from.
+pub(crate) fn predicting_views(plan: &Plan) -> [bool; 2] {
+    // The published code of BLNN throws view 2's prediction away.
+    let published = plan.method == Method::Blnn && plan.objective == Objective::PublishedCode;
+    [true, !published]
+}
+
+/// The constant of the objective: it changes no gradient, and makes the reported loss that of
+/// the published formula.
+pub(crate) fn constant(plan: &Plan) -> f64 {
+    match (plan.method, plan.objective) {
+        (Method::Blnn, Objective::Paper) => 0.0,
+        _ => 2.0,
+    }
+}
+
+/// Appends the operations of the plan's method and names its directions.
+///
+/// # Errors
+/// If the method needs labels that the graph does not have.
+pub(crate) fn directions(
+    tape: &mut Tape,
+    plan: &Plan,
+    graph: &Graph,
+    h: Representations,
+) -> Result<Vec<Direction>> {
+    match (plan.method, plan.objective) {
+        (Method::Bgrl, _) => Ok(bgrl::directions(h)),
+        (Method::Blnn, Objective::Paper) => Ok(blnn::paper(tape, plan.temperature, h)),
+        (Method::Blnn, Objective::PublishedCode) => {
+            Ok(blnn::published_code(tape, plan.temperature, h))
+        }
+        (Method::BgrlNoisy, _) => Ok(neighbours::noisy(tape, graph, h)),
+        (Method::BgrlClean, _) => neighbours::clean(tape, graph, h),
+    }
+}

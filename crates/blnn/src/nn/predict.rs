@@ -1,0 +1,380 @@
+//! [`Predict`]: predictor, cosine loss and their gradients, a block of rows at a time.
+//!
+//! The predictor's hidden layer is the widest matrix of the model. Going forward, to the loss and
+//! back again for a hundred rows before the next hundred keeps it in the cache and out of memory.
+
+use blnn_kernels::norm::{Columns, act_backward, add_bias, add_column_sums, bias_act};
+use blnn_kernels::product::{Store, product, transposed_product};
+use blnn_kernels::rows::cosine_gradient;
+use blnn_kernels::{PANEL, Panels, Partition, RowsMut, SHARDS};
+
+use super::{Gradient, Op, ParameterId, Parameters, Ports, Run, Var};
+
+/// Rows of a block: eight register tiles of 14 rows, and all of its matrices fit the level-2
+/// cache.
+const BLOCK_ROWS: usize = 112;
+
+/// The predictor's parameters: `z = PReLU(h W₁ + b₁) W₂ + b₂`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PredictorParameters {
+    /// W₁, d×p
+    pub(crate) weight1: ParameterId,
+    /// b₁, 1×p
+    pub(crate) bias1: ParameterId,
+    /// The PReLU's slope, 1×1.
+    pub(crate) slope: ParameterId,
+    /// W₂, p×d
+    pub(crate) weight2: ParameterId,
+    /// b₂, 1×d
+    pub(crate) bias2: ParameterId,
+}
+
+/// One prediction and what it is pulled towards.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Direction {
+    /// Online representations the prediction is made from.
+    pub(crate) online: Var,
+    /// T: the sum of all target directions of a node, each with its weight; a constant.
+    pub(crate) target: Var,
+    /// The part of T that is the node itself, to report the two terms apart.
+    pub(crate) own: Var,
+}
+
+/// The value of the objective, without its constant.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Loss {
+    /// `− (1/n) Σ ẑ_i · own_i` over all directions.
+    pub(crate) nodes: f64,
+    /// `− (1/n) Σ ẑ_i · (T_i − own_i)` over all directions.
+    pub(crate) neighbours: f64,
+}
+
+/// `L = − (1/n) Σ_directions Σ_i ẑ_i · T_i` with ẑ the normalised prediction. The gradient flows
+/// through ẑ only.
+///
+/// Shapes: online, T, own n×d.
+#[derive(Debug)]
+pub(crate) struct Predict {
+    directions: Vec<Direction>,
+    parameters: PredictorParameters,
+    shards: Vec<Shard>,
+    transposed: [Panels; 2],
+    loss: std::sync::Arc<std::sync::Mutex<Loss>>,
+}
+
+/// Buffers of one shard of rows: a block's matrices, and the shard's share of the gradients.
+#[derive(Debug, Default)]
+struct Shard {
+    pre: Panels,
+    act: Panels,
+    hidden_grad: Panels,
+    z: Panels,
+    z_grad: Panels,
+    weight1: Panels,
+    weight2: Panels,
+    bias1: Panels,
+    bias2: Panels,
+    slopes: Panels,
+    loss: Loss,
+}
+
+impl Shard {
+    fn new(width: usize, hidden: usize) -> Self {
+        Self {
+            pre: Panels::zeros(BLOCK_ROWS, hidden),
+            act: Panels::zeros(BLOCK_ROWS, hidden),
+            hidden_grad: Panels::zeros(BLOCK_ROWS, hidden),
+            z: Panels::zeros(BLOCK_ROWS, width),
+            z_grad: Panels::zeros(BLOCK_ROWS, width),
+            weight1: Panels::zeros(width, hidden),
+            weight2: Panels::zeros(hidden, width),
+            bias1: Panels::zeros(1, hidden),
+            bias2: Panels::zeros(1, width),
+            slopes: Panels::zeros(1, hidden),
+            loss: Loss::default(),
+        }
+    }
+
+    fn clear(&mut self) {
+        let Self {
+            weight1,
+            weight2,
+            bias1,
+            bias2,
+            slopes,
+            ..
+        } = self;
+        for share in [weight1, weight2, bias1, bias2, slopes] {
+            share.data_mut().fill(0.0);
+        }
+        self.loss = Loss::default();
+    }
+}
+
+/// What all shards read.
+struct Shared<'a> {
+    weight1: &'a Panels,
+    weight2: &'a Panels,
+    weight1_t: &'a Panels,
+    weight2_t: &'a Panels,
+    bias1: &'a Panels,
+    bias2: &'a Panels,
+    slope: f32,
+    /// Number of nodes.
+    nodes: usize,
+}
+
+fn columns(row: &[f32]) -> &Columns {
+    row.try_into().expect("a panel's row holds PANEL floats")
+}
+
+fn columns_mut(row: &mut [f32]) -> &mut Columns {
+    row.try_into().expect("a panel's row holds PANEL floats")
+}
+
+impl Shard {
+    /// Forward, loss and backward for the rows `first..first + rows` of one direction.
+    fn block(
+        &mut self,
+        shared: &Shared<'_>,
+        [online, target, own]: [&Panels; 3],
+        first: usize,
+        rows: usize,
+        online_grad: &mut RowsMut<'_>,
+    ) {
+        let input = online.rows_ref(first..first + rows);
+        product(
+            &input,
+            shared.weight1,
+            &mut self.pre.rows_mut(0..rows),
+            Store::Overwrite,
+        );
+        let used = 0..rows * PANEL;
+        for p in 0..self.pre.panels() {
+            let (pre, act) = (
+                &mut self.pre.panel_mut(p)[used.clone()],
+                self.act.panel_mut(p),
+            );
+            let bias = columns(shared.bias1.panel(p));
+            bias_act(pre, bias, shared.slope, &mut act[used.clone()]);
+        }
+        let act = self.act.rows_ref(0..rows);
+        product(
+            &act,
+            shared.weight2,
+            &mut self.z.rows_mut(0..rows),
+            Store::Overwrite,
+        );
+        for p in 0..self.z.panels() {
+            add_bias(
+                &mut self.z.panel_mut(p)[used.clone()],
+                columns(shared.bias2.panel(p)),
+            );
+        }
+        self.pull(target, own, first, rows, shared.nodes);
+        self.back(shared, &input, rows, online_grad);
+    }
+
+    /// The loss of a block's predictions and its gradient.
+    fn pull(&mut self, target: &Panels, own: &Panels, first: usize, rows: usize, nodes: usize) {
+        let scale = -1.0 / nodes as f32;
+        let mut block = Loss::default();
+        for slot in 0..rows {
+            let i = first + slot;
+            let cosine = cosine_gradient(&self.z, slot, target, own, i, scale, &mut self.z_grad);
+            block.nodes += f64::from(cosine.own);
+            block.neighbours += f64::from(cosine.whole) - f64::from(cosine.own);
+        }
+        self.loss.nodes -= block.nodes / nodes as f64;
+        self.loss.neighbours -= block.neighbours / nodes as f64;
+    }
+
+    /// From the gradient of a block's predictions to those of the parameters and the input.
+    fn back(
+        &mut self,
+        shared: &Shared<'_>,
+        input: &blnn_kernels::RowsRef<'_>,
+        rows: usize,
+        online_grad: &mut RowsMut<'_>,
+    ) {
+        let used = 0..rows * PANEL;
+        let z_grad = self.z_grad.rows_ref(0..rows);
+        transposed_product(
+            &self.act.rows_ref(0..rows),
+            &z_grad,
+            &mut self.weight2,
+            Store::Add,
+        );
+        for p in 0..self.z_grad.panels() {
+            let total = columns_mut(self.bias2.panel_mut(p));
+            add_column_sums(&self.z_grad.panel(p)[used.clone()], total);
+        }
+        let mut hidden = self.hidden_grad.rows_mut(0..rows);
+        product(&z_grad, shared.weight2_t, &mut hidden, Store::Overwrite);
+        for p in 0..self.pre.panels() {
+            let pre = &self.pre.panel(p)[used.clone()];
+            let grad = &mut self.hidden_grad.panel_mut(p)[used.clone()];
+            let bias = columns_mut(self.bias1.panel_mut(p));
+            act_backward(
+                pre,
+                shared.slope,
+                grad,
+                bias,
+                columns_mut(self.slopes.panel_mut(p)),
+            );
+        }
+        let hidden = self.hidden_grad.rows_ref(0..rows);
+        transposed_product(input, &hidden, &mut self.weight1, Store::Add);
+        product(&hidden, shared.weight1_t, online_grad, Store::Overwrite);
+    }
+}
+
+impl Predict {
+    /// The operation for one or two directions. The loss of each run is left in `loss`.
+    ///
+    /// # Panics
+    /// If there are more than two directions.
+    pub(crate) fn new(
+        directions: Vec<Direction>,
+        parameters: PredictorParameters,
+        loss: std::sync::Arc<std::sync::Mutex<Loss>>,
+    ) -> Self {
+        assert!(directions.len() <= 2, "a prediction from each view at most");
+        Self {
+            directions,
+            parameters,
+            shards: Vec::new(),
+            transposed: Default::default(),
+            loss,
+        }
+    }
+
+    fn prepare(&mut self, parameters: &Parameters) {
+        let [w1, w2] =
+            [self.parameters.weight1, self.parameters.weight2].map(|id| parameters.value(id));
+        let (width, hidden) = w1.shape();
+        if self.shards.is_empty() {
+            self.shards
+                .resize_with(SHARDS, || Shard::new(width, hidden));
+            self.transposed = [Panels::zeros(hidden, width), Panels::zeros(width, hidden)];
+        }
+        w1.transpose_into(&mut self.transposed[0]);
+        w2.transpose_into(&mut self.transposed[1]);
+    }
+
+    /// Adds up the shards' shares, in shard order.
+    fn collect(&mut self, run: &mut Run<'_>) {
+        let ids = &self.parameters;
+        let shares: [(ParameterId, fn(&Shard) -> &Panels); 4] = [
+            (ids.weight1, |s| &s.weight1),
+            (ids.weight2, |s| &s.weight2),
+            (ids.bias1, |s| &s.bias1),
+            (ids.bias2, |s| &s.bias2),
+        ];
+        for (id, share) in shares {
+            let shards = &self.shards;
+            let threads = run.threads;
+            run.parameters.write_grad(id, |grad, _| {
+                let pieces = Partition::even(grad.rows());
+                threads.for_each_cell(&pieces, [grad], |cell, [out]| {
+                    out.copy_from_slice(share(&shards[0]).cell(&cell));
+                    for shard in &shards[1..] {
+                        let part = share(shard).cell(&cell);
+                        out.iter_mut().zip(part).for_each(|(o, p)| *o += p);
+                    }
+                });
+            });
+        }
+        let slope = |s: &Shard| s.slopes.data().iter().map(|&v| f64::from(v)).sum::<f64>();
+        let total = self.shards.iter().map(slope).sum::<f64>();
+        run.parameters.add_grad(ids.slope, std::iter::once(total));
+        let mut loss = Loss::default();
+        for shard in &self.shards {
+            loss.nodes += shard.loss.nodes;
+            loss.neighbours += shard.loss.neighbours;
+        }
+        *self
+            .loss
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = loss;
+    }
+}
+
+impl Op for Predict {
+    fn ports(&self) -> Ports {
+        let reads = self
+            .directions
+            .iter()
+            .flat_map(|d| [d.online, d.target, d.own])
+            .collect();
+        Ports {
+            reads,
+            writes: vec![],
+            keeps: vec![],
+            in_place: false,
+            gradient: Gradient::Eager,
+        }
+    }
+
+    fn forward(&mut self, run: &mut Run<'_>) {
+        self.prepare(run.parameters);
+        let value = |id| run.parameters.value(id);
+        let ids = self.parameters;
+        let nodes = run.memory.value(self.directions[0].online).rows();
+        let shared = Shared {
+            weight1: value(ids.weight1),
+            weight2: value(ids.weight2),
+            weight1_t: &self.transposed[0],
+            weight2_t: &self.transposed[1],
+            bias1: value(ids.bias1),
+            bias2: value(ids.bias2),
+            slope: value(ids.slope).get(0, 0),
+            nodes,
+        };
+        let mut grads: [Panels; 2] = std::array::from_fn(|d| {
+            self.directions
+                .get(d)
+                .map_or_else(Panels::default, |d| run.memory.take_grad(d.online))
+        });
+        let partition = Partition::even(nodes);
+        {
+            let [first, second] = &mut grads;
+            let mut first = first.shards_mut(&partition).map(Some);
+            let mut second = match self.directions.len() {
+                2 => second.shards_mut(&partition).map(Some),
+                _ => std::array::from_fn(|_| None),
+            };
+            let mut shards = self.shards.iter_mut();
+            let mut work: [_; SHARDS] = std::array::from_fn(|s| {
+                (
+                    shards.next().expect("SHARDS shards"),
+                    [first[s].take(), second[s].take()],
+                )
+            });
+            let (directions, memory) = (&self.directions, &*run.memory);
+            run.threads.for_each_owned(&mut work, |s, (shard, grads)| {
+                shard.clear();
+                if s >= partition.shards() {
+                    return;
+                }
+                let range = partition.range(s);
+                for (direction, grad) in directions.iter().zip(grads) {
+                    let Some(grad) = grad else { continue };
+                    let matrices = [direction.online, direction.target, direction.own]
+                        .map(|var| memory.value(var));
+                    for start in range.clone().step_by(BLOCK_ROWS) {
+                        let rows = BLOCK_ROWS.min(range.end - start);
+                        let from = start - range.start;
+                        let mut block = grad.part(from..from + rows);
+                        shard.block(&shared, matrices, start, rows, &mut block);
+                    }
+                }
+            });
+        }
+        for (direction, grad) in self.directions.iter().zip(grads) {
+            run.memory.put_grad(direction.online, grad);
+        }
+        self.collect(run);
+        run.clock.mark("predict");
+    }
+}

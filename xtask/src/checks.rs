@@ -1,0 +1,188 @@
+//! `cargo xtask test`: everything CI checks, in one command that stops at the first failure.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::args::Args;
+use crate::tally::Tally;
+use crate::test_binaries::{self, TestBinary};
+use crate::{large_graphs, workspace};
+
+/// Packages whose results depend on the kernels.
+const NUMERIC_PACKAGES: [&str; 2] = ["blnn-kernels", "blnn"];
+
+/// Runs all checks.
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    args.finish()?;
+    let mut report = Report::default();
+    let outcome = run_all(&mut report);
+    report.print(outcome.as_ref().err());
+    let nothing_ran = outcome.is_ok() && report.tally.passed == 0;
+    if nothing_ran {
+        println!("refused: not a single test ran");
+    }
+    let good = outcome.is_ok() && report.tally.failed == 0 && !nothing_ran;
+    Ok(if good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Cheap checks come first, so that a slip shows within seconds.
+fn run_all(report: &mut Report) -> Result<()> {
+    report.step("formatting", |_| {
+        succeed(&mut workspace::cargo(["fmt", "--all", "--check"]))
+    })?;
+    report.step("lints", |_| {
+        let words = [
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ];
+        succeed(&mut workspace::cargo(words))
+    })?;
+    let tests = report.step("compile the tests", |_| test_binaries::build())?;
+    report.step("tests", |report| all_tests(report, &tests))?;
+    report.step("tests with scalar kernels", |report| {
+        scalar_tests(report, &tests)
+    })?;
+    report.step("documentation", |_| {
+        // `--lib`: the command and the library are both called blnn and would overwrite each other.
+        let words = [
+            "doc",
+            "--workspace",
+            "--lib",
+            "--no-deps",
+            "--document-private-items",
+        ];
+        succeed(workspace::cargo(words).env("RUSTDOCFLAGS", "-D warnings"))
+    })
+}
+
+/// Unit, integration and doc tests; those on the large graphs only where the graphs are.
+fn all_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
+    let mut command = workspace::cargo(["test", "--workspace"]);
+    if let Some(folder) = large_graphs::find() {
+        command.env("BLNN_DATA_DIR", folder);
+    } else {
+        command.args(["--", "--skip", large_graphs::TEST_MARK]);
+        for test in tests {
+            report
+                .not_run
+                .extend(test.tests_with(large_graphs::TEST_MARK)?);
+        }
+    }
+    report.count(&mut command)
+}
+
+/// The scalar kernels are the oracle and the fallback: the same tests must pass with them.
+fn scalar_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
+    let is_numeric = |test: &&TestBinary| NUMERIC_PACKAGES.contains(&test.package.as_str());
+    for test in tests.iter().filter(is_numeric) {
+        let mut command = test.command();
+        command.env("BLNN_KERNELS", "scalar");
+        report.count(command.args(["--skip", large_graphs::TEST_MARK]))?;
+    }
+    Ok(())
+}
+
+/// What has been done so far.
+#[derive(Default)]
+struct Report {
+    steps: Vec<(&'static str, bool, Duration)>,
+    tally: Tally,
+    not_run: Vec<String>,
+}
+
+impl Report {
+    fn step<T>(
+        &mut self,
+        name: &'static str,
+        check: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        println!("\n== {name}");
+        let start = Instant::now();
+        let outcome = check(self);
+        self.steps.push((name, outcome.is_ok(), start.elapsed()));
+        outcome.context(name)
+    }
+
+    /// Runs test programs, shows what they print, and counts.
+    fn count(&mut self, command: &mut Command) -> Result<()> {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start")?;
+        let stdout = child.stdout.take().context("no output to read")?;
+        for line in BufReader::new(stdout).lines() {
+            let line = line?;
+            println!("{line}");
+            self.tally += Tally::from_line(&line).unwrap_or_default();
+        }
+        check_status(child.wait()?)
+    }
+
+    fn print(&self, failure: Option<&anyhow::Error>) {
+        println!("\n== summary");
+        for (name, good, time) in &self.steps {
+            let word = if *good { "ok" } else { "FAILED" };
+            println!("{name:<28} {word:<8} {:>7.1} s", time.as_secs_f64());
+        }
+        self.print_not_run();
+        if let Some(error) = failure {
+            println!("stopped at {error:#}");
+        }
+        println!("{} passed, {} failed", self.tally.passed, self.tally.failed);
+    }
+
+    fn print_not_run(&self) {
+        if !self.not_run.is_empty() {
+            println!(
+                "not run, for want of the large graphs (get them: {}):",
+                large_graphs::FETCH
+            );
+        }
+        for name in &self.not_run {
+            println!("    {name}");
+        }
+        if self.tally.ignored > 0 {
+            println!("{} tests are marked as ignored", self.tally.ignored);
+        }
+    }
+}
+
+fn succeed(command: &mut Command) -> Result<()> {
+    check_status(command.status().context("cannot start")?)
+}
+
+fn check_status(status: std::process::ExitStatus) -> Result<()> {
+    if !status.success() {
+        bail!("{status}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_step_stops_and_is_named() {
+        let mut report = Report::default();
+        report.step("first", |_| Ok(())).unwrap();
+        let error = report.step("second", |_| -> Result<()> { bail!("exit status: 1") });
+        assert_eq!(
+            format!("{:#}", error.unwrap_err()),
+            "second: exit status: 1"
+        );
+        let outcomes: Vec<_> = report.steps.iter().map(|s| (s.0, s.1)).collect();
+        assert_eq!(outcomes, [("first", true), ("second", false)]);
+    }
+}
