@@ -4,6 +4,9 @@
 
 pub mod atomic;
 mod augment;
+mod checkpoint;
+mod collapse;
+mod config;
 pub mod data;
 mod error;
 mod graph;
@@ -12,11 +15,19 @@ mod nearest;
 mod nn;
 mod optim;
 mod plan;
+mod preset;
 mod rng;
+mod run;
+mod train;
 mod trainer;
 
 pub use blnn_kernels::{Csr, Matrix, Pattern};
+pub use checkpoint::{Checkpoint, Header};
+pub use collapse::Health;
+pub use config::{Config, Setting};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{Features, Graph, Splits};
 pub use plan::{Method, Objective, Plan, Statistics};
+pub use run::{Record, RunFolder};
+pub use train::{Job, Observer, Outcome, train};
 pub use trainer::{Step, Trainer};

@@ -1,0 +1,38 @@
+//! One file a command, each with a `run` that returns the exit code.
+
+pub(crate) mod bench;
+pub(crate) mod train;
+
+use std::path::Path;
+
+use blnn::{Graph, data};
+
+/// Loads the graph a user named: a data set or a file.
+pub(crate) fn load_graph(name: &str, data_dir: Option<&Path>) -> blnn::Result<Graph> {
+    data::load(
+        name,
+        &data::folders::search(data_dir, |n| std::env::var_os(n)),
+    )
+}
+
+/// The name a graph's presets and run folders go by: that of its data set, or of its file.
+pub(crate) fn dataset_name(graph: &str) -> String {
+    let of_file = || {
+        Path::new(graph)
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+    };
+    data::find(graph).map_or_else(|| of_file().into_owned(), |dataset| dataset.name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_named_after_data_set_or_file() {
+        assert_eq!(dataset_name("photo"), "photo");
+        assert_eq!(dataset_name("my/graph.npz"), "graph");
+    }
+}
