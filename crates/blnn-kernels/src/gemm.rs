@@ -1,8 +1,19 @@
-//! Dense matrix products: the one call site of the GEMM crate, so that it can be swapped by
-//! measurement.
+//! Dense products of row-major or transposed slices, for callers that do not keep [`Panels`].
 //!
-//! Each call runs on the calling thread. Callers split work into shards by size alone (see
-//! [`crate::par`]), so the bits of a product never depend on the thread count.
+//! The operands are packed into panels, multiplied by [`crate::product`] and copied out. Each
+//! call runs on the calling thread and reuses that thread's buffers. Callers split work into
+//! shards by size alone (see [`crate::par`]), so the bits of a product never depend on the thread
+//! count.
+
+use std::cell::RefCell;
+
+use crate::panels::{PANEL, Panels};
+use crate::product::{Store, product};
+
+thread_local! {
+    /// Packed A, packed B and the packed product.
+    static BUFFERS: RefCell<[Panels; 3]> = RefCell::default();
+}
 
 /// A dense operand: element `(i, j)` is `data[i * row_stride + j * col_stride]`.
 #[derive(Clone, Copy, Debug)]
@@ -75,37 +86,65 @@ pub fn gemm(a: Operand<'_>, b: Operand<'_>, out: &mut [f32], into: Into) {
         a.rows,
         b.cols
     );
+    if a.rows == 0 || b.cols == 0 {
+        return;
+    }
     if a.cols == 0 {
         if into == Into::Overwrite {
             out.fill(0.0);
         }
         return;
     }
-    // SAFETY: `Operand` guarantees that every element addressed through its shape and strides
-    // lies inside its slice, the output length was checked above, and `out` is borrowed
-    // mutably, so it overlaps neither operand.
-    unsafe {
-        gemm::gemm(
-            a.rows,
-            b.cols,
-            a.cols,
-            out.as_mut_ptr(),
-            1,
-            b.cols as isize,
-            into == Into::Add,
-            a.data.as_ptr(),
-            a.col_stride as isize,
-            a.row_stride as isize,
-            b.data.as_ptr(),
-            b.col_stride as isize,
-            b.row_stride as isize,
-            1.0,
-            1.0,
-            false,
-            false,
-            false,
-            gemm::Parallelism::None,
+    BUFFERS.with_borrow_mut(|[packed_a, packed_b, packed_out]| {
+        pack(a, packed_a);
+        pack(b, packed_b);
+        packed_out.reshape(a.rows, b.cols);
+        let rows = &mut packed_out.rows_mut(0..a.rows);
+        product(
+            &packed_a.rows_ref(0..a.rows),
+            packed_b,
+            rows,
+            Store::Overwrite,
         );
+        unpack(packed_out, out, into);
+    });
+}
+
+/// Copies an operand into panels, the last one padded with zeros.
+fn pack(from: Operand<'_>, to: &mut Panels) {
+    to.reshape(from.rows, from.cols);
+    for p in 0..to.panels() {
+        let columns = to.columns(p);
+        for (i, row) in to.panel_mut(p).chunks_exact_mut(PANEL).enumerate() {
+            let start = i * from.row_stride + columns.start * from.col_stride;
+            let (used, padding) = row.split_at_mut(columns.len());
+            if from.col_stride == 1 {
+                used.copy_from_slice(&from.data[start..start + columns.len()]);
+            } else {
+                let values = from.data[start..].iter().step_by(from.col_stride);
+                used.iter_mut()
+                    .zip(values)
+                    .for_each(|(slot, value)| *slot = *value);
+            }
+            padding.fill(0.0);
+        }
+    }
+}
+
+fn unpack(from: &Panels, out: &mut [f32], into: Into) {
+    for p in 0..from.panels() {
+        let columns = from.columns(p);
+        for (row, out) in from
+            .panel(p)
+            .chunks_exact(PANEL)
+            .zip(out.chunks_exact_mut(from.cols()))
+        {
+            let pairs = out[columns.clone()].iter_mut().zip(row);
+            match into {
+                Into::Overwrite => pairs.for_each(|(slot, value)| *slot = *value),
+                Into::Add => pairs.for_each(|(slot, value)| *slot += *value),
+            }
+        }
     }
 }
 

@@ -265,6 +265,25 @@ impl MaskedInputs {
     }
 }
 
+impl MaskedInputs {
+    /// The sum of the rows of `w` that a range of the ordered columns names. Inlined by force: a
+    /// call would be compiled without the vector instructions.
+    ///
+    /// # Safety
+    /// `w` must hold PANEL floats for each column; the CPU must have the instructions of `S`.
+    #[inline(always)]
+    unsafe fn sum_ordered<S: Simd>(&self, range: Range<usize>, w: &[f32]) -> Wide<S> {
+        let list = &self.ordered[range.clone()];
+        // SAFETY: the ordered columns come from the checked pattern, so they are rows of `w`.
+        unsafe {
+            match self.rows.values {
+                None => sum_listed::<S>(list, w.as_ptr()),
+                Some(_) => sum_weighted::<S>(list, &self.ordered_values[range], w.as_ptr()),
+            }
+        }
+    }
+}
+
 /// Writes the columns of a segment class by class, leaving out those of neither mask; returns
 /// how many there are of each class.
 fn order_by_class(columns: &[u32], classes: &[KeptBy], out: &mut [u32]) -> [u32; 3] {
@@ -324,16 +343,11 @@ unsafe fn masked_rows_kernel<S: Simd>(
         // SAFETY: the ordered columns come from the checked pattern, so they are rows of `w`,
         // and both outputs hold PANEL floats.
         unsafe {
-            let sum = |from: usize, n: usize| {
-                let range = start + from..start + from + n;
-                let list = &inputs.ordered[range.clone()];
-                match inputs.rows.values {
-                    None => sum_listed::<S>(list, w.as_ptr()),
-                    Some(_) => sum_weighted::<S>(list, &inputs.ordered_values[range], w.as_ptr()),
-                }
-            };
-            let shared = sum(0, both);
-            let totals = [shared.add(sum(both, one)), shared.add(sum(both + one, two))];
+            let (after_both, after_one) = (start + both, start + both + one);
+            let shared = inputs.sum_ordered::<S>(start..after_both, w);
+            let only_first = inputs.sum_ordered::<S>(after_both..after_one, w);
+            let only_second = inputs.sum_ordered::<S>(after_one..after_one + two, w);
+            let totals = [shared.add(only_first), shared.add(only_second)];
             let factors = [factor * scale[0][i], factor * scale[1][i]];
             for ((total, factor), out) in totals.into_iter().zip(factors).zip([first, second]) {
                 let before = if block == 0 {

@@ -230,30 +230,47 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const A_ROW: usize, cons
                 }
             }
         }
-        let mut segment = |a: *const f32, b: *const f32, depth: usize| {
-            for k in 0..depth {
-                let b: [S::V; V] =
-                    std::array::from_fn(|v| S::load(b.add(k * PANEL + v * S::LANES)));
-                for (r, row) in acc.iter_mut().enumerate() {
-                    let x = S::splat(*a.add(r * A_ROW + k * A_COL));
-                    for (lanes, &b) in row.iter_mut().zip(&b) {
-                        *lanes = S::fma(x, b, *lanes);
-                    }
-                }
-            }
-        };
         let whole = depth / PANEL;
         for q in 0..whole {
-            segment(a.add(q * stride), b.add(q * PANEL * PANEL), PANEL);
+            let (a, b) = (a.add(q * stride), b.add(q * PANEL * PANEL));
+            segment::<S, R, V, A_ROW, A_COL>(&mut acc, a, b, PANEL);
         }
-        segment(
-            a.add(whole * stride),
-            b.add(whole * PANEL * PANEL),
-            depth % PANEL,
-        );
+        let (a, b) = (a.add(whole * stride), b.add(whole * PANEL * PANEL));
+        segment::<S, R, V, A_ROW, A_COL>(&mut acc, a, b, depth % PANEL);
         for (r, row) in acc.iter().enumerate() {
             for (v, &lanes) in row.iter().enumerate() {
                 S::store(out.add(r * PANEL + v * S::LANES), lanes);
+            }
+        }
+    }
+}
+
+/// Adds the products of at most `PANEL` values of `k` to a register tile.
+///
+/// # Safety
+/// As for [`tile`].
+#[inline(always)]
+unsafe fn segment<
+    S: Simd,
+    const R: usize,
+    const V: usize,
+    const A_ROW: usize,
+    const A_COL: usize,
+>(
+    acc: &mut [[S::V; V]; R],
+    a: *const f32,
+    b: *const f32,
+    depth: usize,
+) {
+    for k in 0..depth {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let b: [S::V; V] = std::array::from_fn(|v| S::load(b.add(k * PANEL + v * S::LANES)));
+            for (r, row) in acc.iter_mut().enumerate() {
+                let x = S::splat(*a.add(r * A_ROW + k * A_COL));
+                for (lanes, &b) in row.iter_mut().zip(&b) {
+                    *lanes = S::fma(x, b, *lanes);
+                }
             }
         }
     }
