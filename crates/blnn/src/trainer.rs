@@ -144,6 +144,11 @@ impl Trainer {
             .draw(seed, self.epoch, edge_drop, feature_drop, &self.threads);
         self.inputs.set_masks(&self.views, &self.threads);
         self.clock.mark("views");
+        self.advance()
+    }
+
+    /// The rest of a step, once the views are drawn.
+    fn advance(&mut self) -> Step {
         self.run_tape();
         let t = self.epoch;
         self.optimizer
@@ -365,3 +370,7 @@ fn training_tape(
     tape.push(Predict::new(directions, predictor, loss.clone()));
     Ok(tape)
 }
+
+#[cfg(test)]
+#[path = "trainer_tests.rs"]
+mod tests;

@@ -64,16 +64,8 @@ impl Parameters {
         &mut self.all[id.0].value
     }
 
-    /// The values of two different parameters, for writing.
-    pub(crate) fn pair_mut(&mut self, a: ParameterId, b: ParameterId) -> [&mut Panels; 2] {
-        let [a, b] = self
-            .all
-            .get_disjoint_mut([a.0, b.0])
-            .expect("two different parameters");
-        [&mut a.value, &mut b.value]
-    }
-
     /// The parameter's gradient.
+    #[cfg(test)]
     pub(crate) fn grad(&self, id: ParameterId) -> &Panels {
         &self.all[id.0].grad
     }

@@ -1,0 +1,278 @@
+//! The engine against PyTorch: every number of `tests/golden/engine.npz`, which
+//! `tests/golden/make_golden.py` computed in double precision.
+
+use std::collections::BTreeMap;
+use std::io::{Cursor, Read};
+
+use blnn_kernels::{Csr, Pattern};
+
+use super::*;
+use crate::data::npy::{self, Array, Values};
+use crate::graph::Features;
+use crate::plan::{Method, Objective};
+
+/// Largest allowed difference, relative to the largest value of the tensor.
+const TOLERANCE: f32 = 1e-4;
+
+struct Golden {
+    arrays: BTreeMap<String, Array>,
+}
+
+impl Golden {
+    fn read() -> Self {
+        let bytes = include_bytes!("../tests/golden/engine.npz");
+        let mut archive = zip::ZipArchive::new(Cursor::new(&bytes[..])).unwrap();
+        let arrays = (0..archive.len()).map(|i| {
+            let mut member = archive.by_index(i).unwrap();
+            let mut bytes = Vec::new();
+            member.read_to_end(&mut bytes).unwrap();
+            (
+                member.name().unwrap().trim_end_matches(".npy").to_owned(),
+                npy::from_bytes(&bytes).unwrap(),
+            )
+        });
+        Self {
+            arrays: arrays.collect(),
+        }
+    }
+
+    fn array(&self, name: &str) -> Array {
+        self.arrays
+            .get(name)
+            .unwrap_or_else(|| panic!("no golden array {name}"))
+            .clone()
+    }
+
+    fn floats(&self, name: &str) -> Vec<f32> {
+        self.array(name).into_f32().unwrap()
+    }
+
+    fn ints(&self, name: &str) -> Vec<usize> {
+        self.array(name)
+            .into_int()
+            .unwrap()
+            .into_iter()
+            .map(|v| v as usize)
+            .collect()
+    }
+
+    fn scalar(&self, name: &str) -> f32 {
+        self.floats(name)[0]
+    }
+
+    /// The flags of one step and view, from an array of shape steps × 2 × n.
+    fn flags(&self, name: &str, step: usize, view: usize) -> Vec<bool> {
+        let n = self.array(name).shape()[2];
+        let array = self.array(name);
+        let Values::Bool(all) = array.values() else { panic!("{name} holds flags") };
+        all[(step * 2 + view) * n..][..n].to_vec()
+    }
+
+    fn graph(&self) -> Graph {
+        let offsets = self.ints("adj_offsets");
+        let n = offsets.len() - 1;
+        let indices = self
+            .ints("adj_indices")
+            .into_iter()
+            .map(|j| j as u32)
+            .collect();
+        let x = self.array("x").into_matrix().unwrap();
+        let labels = self.ints("labels").into_iter().map(|y| y as u32).collect();
+        Graph::new(
+            "golden",
+            Pattern::new(n, offsets, indices).unwrap(),
+            Features::Sparse(sparse(&x)),
+        )
+        .unwrap()
+        .with_labels(labels, vec![])
+        .unwrap()
+    }
+
+    fn plan(&self, method: Method, objective: Objective) -> Plan {
+        Plan {
+            method,
+            objective,
+            temperature: self.scalar("tau"),
+            learning_rate: f64::from(self.scalar("lr")),
+            weight_decay: f64::from(self.scalar("weight_decay")),
+            ema_start: f64::from(self.scalar("ema_start")),
+            warmup_epochs: self.ints("warmup")[0],
+            epochs: self.ints("epochs")[0],
+            ..Plan::sample()
+        }
+    }
+
+    /// A trainer with the golden initial parameters.
+    fn trainer(&self, graph: &Graph, method: Method, objective: Objective) -> Trainer {
+        let plan = self.plan(method, objective);
+        let mut trainer = Trainer::new(graph, &plan, &Threads::new(2)).unwrap();
+        for id in trainer.parameters.ids() {
+            let name = format!("init.{}", trainer.parameters.name(id));
+            let (rows, cols) = trainer.parameters.value(id).shape();
+            let value = Matrix::from_vec(rows, cols, self.floats(&name));
+            trainer.parameters.value_mut(id).copy_from(&value);
+        }
+        trainer
+    }
+
+    fn set_views(&self, trainer: &mut Trainer, step: usize) {
+        let edges = [0, 1].map(|v| self.flags("keep_edges", step, v));
+        let features = [0, 1].map(|v| self.flags("keep_features", step, v));
+        let threads = trainer.threads.clone();
+        trainer.views.set(
+            [&edges[0], &edges[1]],
+            [&features[0], &features[1]],
+            &threads,
+        );
+        trainer.inputs.set_masks(&trainer.views, &threads);
+    }
+
+    #[track_caller]
+    fn assert_close(&self, name: &str, got: &[f32]) {
+        let want = self.floats(name);
+        assert_eq!(got.len(), want.len(), "{name}: length");
+        let largest = want.iter().fold(1e-6f32, |a, b| a.max(b.abs()));
+        for (i, (g, w)) in got.iter().zip(&want).enumerate() {
+            assert!(
+                (g - w).abs() <= TOLERANCE * largest,
+                "{name}[{i}]: {g} instead of {w}"
+            );
+        }
+    }
+
+    #[track_caller]
+    fn assert_parameters(&self, trainer: &Trainer, prefix: &str) {
+        for id in trainer.parameters.ids() {
+            let name = format!("{prefix}.{}", trainer.parameters.name(id));
+            self.assert_close(&name, trainer.parameters.value(id).to_matrix().data());
+        }
+    }
+}
+
+fn sparse(x: &Matrix) -> Csr {
+    let (mut offsets, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+    for i in 0..x.rows() {
+        for (j, &value) in x.row(i).iter().enumerate().filter(|(_, v)| **v != 0.0) {
+            indices.push(j as u32);
+            values.push(value);
+        }
+        offsets.push(indices.len());
+    }
+    Csr::new(Pattern::new(x.cols(), offsets, indices).unwrap(), values).unwrap()
+}
+
+const METHODS: [(&str, Method, Objective); 5] = [
+    ("bgrl", Method::Bgrl, Objective::Paper),
+    ("blnn_paper", Method::Blnn, Objective::Paper),
+    ("blnn_code", Method::Blnn, Objective::PublishedCode),
+    ("bgrl_noisy", Method::BgrlNoisy, Objective::Paper),
+    ("bgrl_clean", Method::BgrlClean, Objective::Paper),
+];
+
+/// Encoder outputs of both views in training mode, from the parameters called `name.*`.
+fn representations(golden: &Golden, trainer: &mut Trainer, name: &str) -> [Matrix; 2] {
+    for id in trainer.online.parameters() {
+        let own = trainer.parameters.name(id).replace("online", name);
+        let (rows, cols) = trainer.parameters.value(id).shape();
+        let value = Matrix::from_vec(rows, cols, golden.floats(&format!("init.{own}")));
+        trainer.parameters.value_mut(id).copy_from(&value);
+    }
+    let mut tape = Tape::default();
+    let outputs = trainer
+        .online
+        .encode(&mut tape, [false; 2], |_| Normalization::Batch {
+            running: None,
+        });
+    outputs.iter().for_each(|&var| tape.output(var));
+    let mut run = Run {
+        memory: &mut trainer.memory,
+        parameters: &mut trainer.parameters,
+        running: &mut trainer.running,
+        views: &trainer.views,
+        inputs: &trainer.inputs,
+        threads: &trainer.threads,
+        clock: &mut trainer.clock,
+    };
+    tape.forward(&mut run);
+    outputs.map(|var| trainer.memory.value(var).to_matrix())
+}
+
+#[test]
+fn encoder_forward_agrees_with_torch() {
+    let golden = Golden::read();
+    let graph = golden.graph();
+    for name in ["online", "target"] {
+        let mut trainer = golden.trainer(&graph, Method::Bgrl, Objective::Paper);
+        golden.set_views(&mut trainer, 0);
+        for (v, h) in representations(&golden, &mut trainer, name)
+            .iter()
+            .enumerate()
+        {
+            golden.assert_close(&format!("h.{name}.view{}", v + 1), h.data());
+        }
+    }
+}
+
+#[test]
+fn losses_and_all_gradients_agree_with_torch() {
+    let golden = Golden::read();
+    let graph = golden.graph();
+    for (key, method, objective) in METHODS {
+        let mut trainer = golden.trainer(&graph, method, objective);
+        golden.set_views(&mut trainer, 0);
+        trainer.run_tape();
+        let step = trainer.report(0);
+        let got = [step.loss, step.node_loss, step.neighbour_loss].map(|l| l as f32);
+        golden.assert_close(&format!("loss.{key}"), &got);
+        for slot in trainer.optimizer.slots() {
+            let name = format!("grad.{key}.{}", trainer.parameters.name(slot.parameter));
+            golden.assert_close(
+                &name,
+                trainer.parameters.grad(slot.parameter).to_matrix().data(),
+            );
+        }
+    }
+}
+
+#[test]
+fn running_statistics_agree_with_torch_under_both_momenta() {
+    let golden = Golden::read();
+    let graph = golden.graph();
+    // The published code's objective uses view 1 only, but both views must fill the buffers.
+    let mut trainer = golden.trainer(&graph, Method::Blnn, Objective::PublishedCode);
+    golden.set_views(&mut trainer, 0);
+    trainer.run_tape();
+    for (layer, statistics) in trainer.running.iter().enumerate() {
+        for (kind, label) in [(0, "last_view"), (1, "averaged")] {
+            let prefix = format!("buffers.{label}.norm{}", layer + 1);
+            golden.assert_close(&format!("{prefix}.mean"), &statistics.mean[kind]);
+            golden.assert_close(&format!("{prefix}.var"), &statistics.variance[kind]);
+        }
+    }
+}
+
+#[test]
+fn five_steps_of_training_agree_with_torch() {
+    let golden = Golden::read();
+    let graph = golden.graph();
+    for (key, method, objective) in &METHODS[..3] {
+        let mut trainer = golden.trainer(&graph, *method, *objective);
+        let mut losses = Vec::new();
+        for step in 0..5 {
+            golden.set_views(&mut trainer, step);
+            let report = trainer.advance();
+            losses.extend([report.loss, report.node_loss, report.neighbour_loss].map(|l| l as f32));
+            if [0, 1, 4].contains(&step) {
+                golden.assert_parameters(&trainer, &format!("traj.{key}.step{}", step + 1));
+            }
+        }
+        golden.assert_close(&format!("traj.{key}.loss"), &losses);
+        for (kind, label) in [
+            (Statistics::LastView, "last_view"),
+            (Statistics::Averaged, "averaged"),
+        ] {
+            let embedding = trainer.embed_with(kind);
+            golden.assert_close(&format!("traj.{key}.embedding.{label}"), embedding.data());
+        }
+    }
+}
