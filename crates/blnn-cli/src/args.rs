@@ -6,6 +6,8 @@ use blnn::Method;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::commands::datasets::DatasetsArgs;
+
 /// Learn node embeddings of attributed graphs without labels, and score them.
 #[derive(Debug, Parser)]
 #[command(name = "blnn", version, max_term_width = 100)]
@@ -18,6 +20,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Train(TrainArgs),
     Bench(BenchArgs),
+    Datasets(DatasetsArgs),
 }
 
 /// How results are printed on stdout.

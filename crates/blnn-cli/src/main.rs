@@ -20,6 +20,7 @@ fn main() -> ExitCode {
     let done = match &cli.command {
         Command::Train(args) => commands::train::run(args),
         Command::Bench(args) => commands::bench::run(args),
+        Command::Datasets(args) => commands::datasets::run(args).map(|()| ExitCode::SUCCESS),
     };
     match done {
         Ok(code) => code,

@@ -16,7 +16,7 @@ fn help(command: &[&str]) -> String {
 #[test]
 fn the_command_lists_its_commands() {
     let text = help(&[]);
-    for command in ["train", "bench"] {
+    for command in ["train", "bench", "datasets"] {
         assert!(text.contains(&format!("\n  {command} ")), "{text}");
     }
 }
