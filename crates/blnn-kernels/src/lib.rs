@@ -6,6 +6,7 @@
 mod csr;
 pub mod gemm;
 mod matrix;
+pub mod panels;
 pub mod par;
 
 pub use csr::{Csr, CsrError, Pattern};
