@@ -102,7 +102,13 @@ impl Panels {
     pub fn times(&self, panel: usize, vectors: &[f32], which: &[u32], out: &mut [f32]) {
         self.check(vectors, which, self.cols);
         assert!(out.len() >= which.len() * PANEL, "panel product: output");
-        sweep::times(self.columns(panel), self.visited(panel), vectors, which, out);
+        sweep::times(
+            self.columns(panel),
+            self.visited(panel),
+            vectors,
+            which,
+            out,
+        );
     }
 
     /// `sums[v][j] += Σ_i values[v * PANEL + i] · x[i, j]` over the rows `i` of `panel`, where an
@@ -114,8 +120,17 @@ impl Panels {
     #[track_caller]
     pub fn add_transposed(&self, panel: usize, values: &[f32], vectors: usize, sums: &mut [f32]) {
         assert!(values.len() >= vectors * PANEL, "panel product: values");
-        assert!(sums.len() >= vectors * self.cols * LANES, "panel product: sums");
-        sweep::add_transposed::<false>(self.columns(panel), self.visited(panel), values, vectors, sums);
+        assert!(
+            sums.len() >= vectors * self.cols * LANES,
+            "panel product: sums"
+        );
+        sweep::add_transposed::<false>(
+            self.columns(panel),
+            self.visited(panel),
+            values,
+            vectors,
+            sums,
+        );
     }
 
     /// As [`Panels::add_transposed`] with `x[i, j]²` in place of `x[i, j]`.
@@ -131,8 +146,17 @@ impl Panels {
         sums: &mut [f32],
     ) {
         assert!(values.len() >= vectors * PANEL, "panel product: values");
-        assert!(sums.len() >= vectors * self.cols * LANES, "panel product: sums");
-        sweep::add_transposed::<true>(self.columns(panel), self.visited(panel), values, vectors, sums);
+        assert!(
+            sums.len() >= vectors * self.cols * LANES,
+            "panel product: sums"
+        );
+        sweep::add_transposed::<true>(
+            self.columns(panel),
+            self.visited(panel),
+            values,
+            vectors,
+            sums,
+        );
     }
 
     #[track_caller]
@@ -157,7 +181,8 @@ pub fn fold_lanes(sums: &[f32], out: &mut [f32]) {
         for (h, (a, b)) in half.iter_mut().zip(lanes.iter().zip(&lanes[LANES / 2..])) {
             *h = a + b;
         }
-        *out = (half[0] + half[4] + (half[1] + half[5])) + (half[2] + half[6] + (half[3] + half[7]));
+        *out =
+            (half[0] + half[4] + (half[1] + half[5])) + (half[2] + half[6] + (half[3] + half[7]));
     }
 }
 
@@ -173,8 +198,13 @@ mod tests {
         (0..count * cols).map(|i| (i as f32 * 0.61).cos()).collect()
     }
 
-    const SHAPES: [(usize, usize, usize); 5] =
-        [(1, 1, 1), (63, 5, 3), (128, 17, 4), (300, 33, 7), (129, 130, 16)];
+    const SHAPES: [(usize, usize, usize); 5] = [
+        (1, 1, 1),
+        (63, 5, 3),
+        (128, 17, 4),
+        (300, 33, 7),
+        (129, 130, 16),
+    ];
 
     #[test]
     fn product_agrees_with_the_definition_for_any_choice_of_vectors() {
@@ -216,8 +246,16 @@ mod tests {
                 let (v, j) = (e / d, e % d);
                 let want: f32 = (0..n).map(|i| value(v, i) * x.get(i, j)).sum();
                 let want2: f32 = (0..n).map(|i| value(v, i) * x.get(i, j).powi(2)).sum();
-                assert!((got[e] - want).abs() < 1e-3, "{n}×{d}×{k}: {} for {want}", got[e]);
-                assert!((got2[e] - want2).abs() < 1e-3, "squares {}: {want2}", got2[e]);
+                assert!(
+                    (got[e] - want).abs() < 1e-3,
+                    "{n}×{d}×{k}: {} for {want}",
+                    got[e]
+                );
+                assert!(
+                    (got2[e] - want2).abs() < 1e-3,
+                    "squares {}: {want2}",
+                    got2[e]
+                );
             }
         }
     }
@@ -228,7 +266,10 @@ mod tests {
         let panels = Panels::gather(&x, &[7, 2]);
         let mut out = vec![0.0; PANEL];
         panels.times(0, &[0.0, 1.0, 0.0], &[0], &mut out);
-        assert_eq!((panels.rows(), out[0], out[1]), (2, x.get(7, 1), x.get(2, 1)));
+        assert_eq!(
+            (panels.rows(), out[0], out[1]),
+            (2, x.get(7, 1), x.get(2, 1))
+        );
     }
 
     #[test]

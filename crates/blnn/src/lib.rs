@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod eval;
 mod graph;
 mod plan;
 

@@ -287,8 +287,7 @@ fn exp<const FMA: bool>(x: f32) -> f32 {
     // ln 2 in two parts, the first exact in few bits, so that r keeps full precision.
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
-    const TAYLOR: [f32; 6] =
-        [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0];
+    const TAYLOR: [f32; 6] = [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0];
     let shifted = multiply_add::<FMA>(x, std::f32::consts::LOG2_E, ROUND);
     let n = shifted - ROUND;
     let r = multiply_add::<FMA>(n, -LN2_LOW, multiply_add::<FMA>(n, -LN2_HIGH, x));
@@ -310,12 +309,7 @@ fn logistic_in<const FMA: bool>(z: &[f32], out: &mut [f32]) {
 }
 
 #[inline(always)]
-fn nearest_in<const FMA: bool>(
-    dots: &[f32],
-    offsets: &[f32],
-    best: &mut [f32],
-    label: &mut [u32],
-) {
+fn nearest_in<const FMA: bool>(dots: &[f32], offsets: &[f32], best: &mut [f32], label: &mut [u32]) {
     let rows = best.len();
     assert!(rows <= PANEL && label.len() == rows, "nearest: rows");
     best.fill(f32::INFINITY);
