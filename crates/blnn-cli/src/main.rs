@@ -1,2 +1,40 @@
-//! The `blnn` command.
-fn main() {}
+//! The `blnn` command: glue between the command line and the library.
+//!
+//! Results go to stdout, progress and errors to stderr. Exit code 0 is success, 1 a result below
+//! a gate the user set, 2 an error, 130 an interrupted run that can be resumed.
+
+mod args;
+mod commands;
+mod output;
+mod progress;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match &cli.command {
+        Command::Train(args) => commands::train::run(args),
+        Command::Bench(args) => commands::bench::run(args),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::report(&error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether our own stdout was closed, as by `| head`: the reader has seen enough, and that is no
+/// failure. Files and sockets report through [`blnn::Error`] and are not meant here.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}

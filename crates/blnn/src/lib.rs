@@ -2,11 +2,27 @@
 
 #![forbid(unsafe_code)]
 
+pub mod atomic;
+mod checkpoint;
+mod collapse;
+mod config;
 mod error;
 pub mod eval;
 mod graph;
+mod nearest;
+mod npy;
 mod plan;
+mod preset;
+mod run;
+mod train;
+mod trainer;
 
+pub use checkpoint::{Checkpoint, Header};
+pub use collapse::Health;
+pub use config::{Config, Setting};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{Features, Graph, Splits};
 pub use plan::{Method, Objective, Plan, Statistics};
+pub use run::{Record, RunFolder};
+pub use train::{Job, Observer, Outcome, train};
+pub use trainer::{Step, Trainer};

@@ -1,6 +1,11 @@
 //! [`Plan`]: every setting of one training run, validated.
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
+
+/// The arithmetic of training. There is one so far; the key exists so that a config written today
+/// still says what it meant when there are more.
+pub(crate) const PRECISION: &str = "f32";
 
 /// Which objective is trained. See `method/` for the mathematics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +21,25 @@ pub enum Method {
     BgrlClean,
 }
 
+impl Method {
+    /// All methods, in the order a reader meets them.
+    pub const ALL: [Self; 4] = [Self::Blnn, Self::Bgrl, Self::BgrlNoisy, Self::BgrlClean];
+
+    /// The name used in configs and commands.
+    ///
+    /// ```
+    /// assert_eq!(blnn::Method::BgrlNoisy.name(), "bgrl-noisy");
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bgrl => "bgrl",
+            Self::Blnn => "blnn",
+            Self::BgrlNoisy => "bgrl-noisy",
+            Self::BgrlClean => "bgrl-clean",
+        }
+    }
+}
+
 /// Which form of BLNN's objective is trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -24,6 +48,19 @@ pub enum Objective {
     Paper,
     /// Exactly what the authors' published code computes.
     PublishedCode,
+}
+
+impl Objective {
+    /// Both forms, the default first.
+    pub const ALL: [Self; 2] = [Self::Paper, Self::PublishedCode];
+
+    /// The name used in configs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::PublishedCode => "published-code",
+        }
+    }
 }
 
 /// Which batch-norm statistics turn a trained encoder into embeddings. Training itself always
@@ -37,8 +74,28 @@ pub enum Statistics {
     Averaged,
 }
 
-/// Every setting of one training run. A plan is made by validation only, so code that holds one
-/// need not check it again.
+impl Statistics {
+    /// Both settings.
+    pub const ALL: [Self; 2] = [Self::LastView, Self::Averaged];
+
+    /// The name used in configs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LastView => "last-view",
+            Self::Averaged => "averaged",
+        }
+    }
+}
+
+/// Every setting of one training run. A plan is made by validation only (see
+/// [`Config::resolve`](crate::Config::resolve)), so code that holds one need not check it again.
+///
+/// ```
+/// let plan = blnn::Config::new().resolve("photo")?;
+/// assert_eq!(plan.epochs(), 10_000);
+/// assert!(plan.to_toml().contains("temperature = 1.9"));
+/// # Ok::<(), blnn::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub(crate) method: Method,
@@ -63,4 +120,77 @@ pub struct Plan {
     pub(crate) statistics: Statistics,
     pub(crate) seed: u64,
     pub(crate) checkpoint_every: usize,
+}
+
+impl Plan {
+    /// Which objective is trained.
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// Number of full-batch steps of the whole run.
+    pub fn epochs(&self) -> usize {
+        self.epochs
+    }
+
+    /// Peak learning rate.
+    pub fn learning_rate(&self) -> f64 {
+        self.learning_rate
+    }
+
+    /// Number of values in one node's embedding.
+    pub fn embedding_width(&self) -> usize {
+        self.embedding_width
+    }
+
+    /// The seed every random draw derives from.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// A checkpoint is written each time this many epochs are done.
+    pub fn checkpoint_every(&self) -> usize {
+        self.checkpoint_every
+    }
+
+    /// The arithmetic of training.
+    pub fn precision(&self) -> &'static str {
+        PRECISION
+    }
+
+    /// All settings as a config file. Reading it back gives the same plan.
+    pub fn to_toml(&self) -> String {
+        // Serialising a flat struct of numbers and strings has no way to fail.
+        toml::to_string(self).unwrap_or_default()
+    }
+}
+
+/// The `f64` that prints like the `f32`: 0.1 stays 0.1 instead of 0.10000000149011612.
+fn as_written(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(f64::from(value))
+}
+
+/// The keys of a config file, in the order a reader wants them.
+impl Serialize for Plan {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Plan", crate::config::KEYS.len())?;
+        out.serialize_field("method", &self.method)?;
+        out.serialize_field("objective", &self.objective)?;
+        out.serialize_field("temperature", &as_written(self.temperature))?;
+        out.serialize_field("hidden_width", &self.hidden_width)?;
+        out.serialize_field("embedding_width", &self.embedding_width)?;
+        out.serialize_field("predictor_width", &self.predictor_width)?;
+        out.serialize_field("edge_drop", &self.edge_drop.map(as_written))?;
+        out.serialize_field("feature_drop", &self.feature_drop.map(as_written))?;
+        out.serialize_field("learning_rate", &self.learning_rate)?;
+        out.serialize_field("weight_decay", &self.weight_decay)?;
+        out.serialize_field("epochs", &self.epochs)?;
+        out.serialize_field("warmup_epochs", &self.warmup_epochs)?;
+        out.serialize_field("ema_start", &self.ema_start)?;
+        out.serialize_field("statistics", &self.statistics)?;
+        out.serialize_field("seed", &self.seed)?;
+        out.serialize_field("checkpoint_every", &self.checkpoint_every)?;
+        out.serialize_field("precision", PRECISION)?;
+        out.end()
+    }
 }

@@ -1,0 +1,191 @@
+//! The command line, as clap reads it. Ranges of settings are the library's to check.
+
+use std::path::PathBuf;
+
+use blnn::Method;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Learn node embeddings of attributed graphs without labels, and score them.
+#[derive(Debug, Parser)]
+#[command(name = "blnn", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Train(TrainArgs),
+    Bench(BenchArgs),
+}
+
+/// How results are printed on stdout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Table,
+    /// For programs: one object a line.
+    Json,
+}
+
+/// Train embeddings and write them to a run folder.
+///
+/// The folder gets embeddings.npy (one row a node), node_ids.txt (the id of each row),
+/// config.toml (every setting), metrics.jsonl (losses over time) and checkpoint.safetensors (to
+/// resume from). Settings come from, each overriding those before it: built-in defaults, the
+/// preset of method and data set, --config, --set, and the flags below.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  blnn train                                  the embedded Cora graph, in about a minute
+  blnn train photo --method bgrl --seed 2     the published settings of BGRL on Photo
+  blnn train photo --epochs 500               the same schedule, squeezed into 500 epochs
+  blnn train photo --set temperature=0.5 --set edge_drop=[0.2,0.2]
+  blnn train photo --out runs/mine --resume   continue a run that was stopped or killed")]
+pub(crate) struct TrainArgs {
+    /// A data set's name (see `blnn datasets list`) or a file
+    #[arg(default_value = "cora")]
+    pub(crate) graph: String,
+
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs,
+
+    /// The run's folder [default: runs/<GRAPH>-<METHOD>-seed<SEED>]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Continue the run in the folder from its last checkpoint
+    ///
+    /// Settings are taken from the run's own config.toml; flags may repeat but not change them. A
+    /// resumed run ends with the same bits as one that was never stopped.
+    #[arg(long)]
+    pub(crate) resume: bool,
+
+    /// Replace the run that is in the folder
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) force: bool,
+
+    /// Write a line of metrics every N epochs
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = at_least_one())]
+    pub(crate) log_every: u64,
+
+    /// Print the resolved settings as a config file and stop
+    #[arg(long)]
+    pub(crate) print_config: bool,
+
+    /// How to print the summary
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub(crate) format: Format,
+
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
+}
+
+/// Measure seconds per epoch and peak memory of training.
+///
+/// Each graph is measured in a process of its own, so that the peak memory is that graph's. The
+/// time of an epoch is the median after a few epochs of warming up.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  blnn bench
+  blnn bench photo computers cs physics --epochs 30 --format json")]
+pub(crate) struct BenchArgs {
+    /// Names of data sets or files
+    #[arg(default_value = "cora")]
+    pub(crate) graphs: Vec<String>,
+
+    /// Number of epochs to measure
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = at_least_one())]
+    pub(crate) epochs: u64,
+
+    /// Which objective to train
+    #[arg(long, value_name = "METHOD", value_parser = method())]
+    pub(crate) method: Option<Method>,
+
+    /// How to print the results
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub(crate) format: Format,
+
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
+
+    /// Measure in this process: what the parent process passes to its children.
+    #[arg(long, hide = true)]
+    pub(crate) here: bool,
+}
+
+/// Settings of the training.
+#[derive(Debug, Args)]
+pub(crate) struct SettingArgs {
+    /// Which objective to train
+    #[arg(long, value_name = "METHOD", value_parser = method())]
+    pub(crate) method: Option<Method>,
+
+    /// A TOML file of settings; configs/default.toml lists every key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// One setting, such as temperature=0.5; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+
+    /// Number of full-batch steps
+    ///
+    /// The warm-up keeps its share of the epochs unless `warmup_epochs` is given on its own.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) epochs: Option<i64>,
+
+    /// Seed of all random draws
+    #[arg(long, value_name = "SEED")]
+    pub(crate) seed: Option<u64>,
+
+    /// Arithmetic of the training; f32 is the only one so far
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) precision: Option<String>,
+}
+
+/// What depends on the machine and changes no result.
+#[derive(Debug, Args)]
+pub(crate) struct MachineArgs {
+    /// Number of threads, 0 for one per core; the result is the same bits for any number
+    #[arg(long, value_name = "T", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
+    pub(crate) threads: u16,
+
+    /// Where data sets are looked for and kept [default: $BLNN_DATA_DIR, else the user's cache]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+}
+
+fn at_least_one() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(1..)
+}
+
+fn method() -> impl TypedValueParser<Value = Method> {
+    PossibleValuesParser::new(Method::ALL.map(Method::name)).try_map(|name| {
+        let known = Method::ALL.into_iter().find(|m| m.name() == name);
+        known.ok_or("no such method")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn methods_are_read_by_name() {
+        let cli = Cli::parse_from(["blnn", "train", "--method", "bgrl-clean"]);
+        let Command::Train(args) = cli.command else {
+            panic!("not train")
+        };
+        assert_eq!(args.settings.method, Some(Method::BgrlClean));
+        assert_eq!(args.graph, "cora");
+    }
+}

@@ -1,0 +1,12 @@
+//! The built `blnn` command, end to end.
+
+#[cfg_attr(not(unix), expect(dead_code, reason = "most tests need signals"))]
+mod common;
+
+#[cfg(unix)]
+mod bad_input;
+#[cfg(target_os = "linux")]
+mod bench;
+mod help;
+#[cfg(unix)]
+mod train;

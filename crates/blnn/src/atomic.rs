@@ -1,0 +1,143 @@
+//! Replacing a file in one step, so that a reader, a crash or a full disk never leaves half of one.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// Writes a file through `write` and puts it at `path` in one step.
+///
+/// The bytes go to a temporary file in the same folder, are forced to the disk, and the temporary
+/// file is then renamed over `path`. If anything fails (the folder cannot be written to, the disk
+/// is full, `write` itself returns an error) the temporary file is removed and whatever was at
+/// `path` before stays as it was.
+///
+/// # Errors
+/// If the folder is missing or not writable, the disk is full, or `write` fails.
+///
+/// # Examples
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("note.txt");
+/// blnn::atomic::replace(&path, |out| out.write_all(b"whole or not at all"))?;
+/// assert_eq!(std::fs::read_to_string(&path)?, "whole or not at all");
+/// # Ok(())
+/// # }
+/// ```
+pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    replace_in(folder_of(path), path, write).map_err(|e| Error::io("write", path, e))
+}
+
+fn replace_in(
+    folder: &Path,
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let temporary = temporary_file(folder)?;
+    let mut out = BufWriter::new(temporary.as_file());
+    write(&mut out)?;
+    out.flush()?;
+    drop(out);
+    temporary.as_file().sync_all()?;
+    temporary.persist(path)?;
+    sync_folder(folder);
+    Ok(())
+}
+
+/// The folder that holds `path`.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn temporary_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".blnn-").suffix(".tmp");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // Temporary files are private by default; a result is for whomever the umask lets read it.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
+}
+
+/// Makes the rename itself survive a power cut. Not every file system can, and the file is whole
+/// either way, so a refusal is no error.
+fn sync_folder(folder: &Path) {
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use std::fs;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn replaces_the_whole_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.bin");
+        fs::write(&path, "an older and longer content").unwrap();
+        replace(&path, |out| out.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(names(folder.path()), ["a.bin"]);
+    }
+
+    #[test]
+    fn a_full_disk_leaves_the_old_file_and_no_litter() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.bin");
+        fs::write(&path, "old").unwrap();
+        let error = replace(&path, |out| {
+            out.write_all(&[0; 100_000])?;
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        })
+        .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.to_string().contains("a.bin"), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(names(folder.path()), ["a.bin"]);
+    }
+
+    #[test]
+    fn a_missing_folder_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("absent").join("a.bin");
+        let error = replace(&path, |out| out.write_all(b"x")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.to_string().contains("absent"), "{error}");
+    }
+
+    #[test]
+    fn a_bare_file_name_means_the_current_folder() {
+        assert_eq!(folder_of(Path::new("a.bin")), Path::new("."));
+        assert_eq!(folder_of(Path::new("x/a.bin")), Path::new("x"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn others_may_read_the_file_where_the_umask_lets_them() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let plain = folder.path().join("plain");
+        fs::write(&plain, "x").unwrap();
+        let ours = folder.path().join("ours");
+        replace(&ours, |out| out.write_all(b"x")).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&ours), mode(&plain));
+    }
+}

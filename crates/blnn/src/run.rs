@@ -1,0 +1,336 @@
+//! [`RunFolder`]: the files of one training run. `docs/RUN_FOLDER.md` describes each of them.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use blnn_kernels::Matrix;
+use serde::{Deserialize, Serialize};
+
+use crate::atomic;
+use crate::collapse::Health;
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::Graph;
+use crate::npy;
+use crate::plan::Plan;
+
+/// What metrics.jsonl says about one epoch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Number of epochs done.
+    pub epoch: usize,
+    /// The loss that was minimised: the sum of the two terms.
+    pub loss: f64,
+    /// The term that pulls a node to itself in the other view.
+    pub node_loss: f64,
+    /// The term that pulls a node to its neighbours; 0 for BGRL.
+    pub neighbour_loss: f64,
+    /// Learning rate of this epoch.
+    pub learning_rate: f64,
+    /// Decay of the target network's moving average in this epoch.
+    pub ema_decay: f64,
+    /// Seconds this epoch took. The only field that differs between equal runs.
+    pub seconds: f64,
+    /// Effective rank and spread, where they were measured.
+    #[serde(flatten)]
+    pub health: Option<Health>,
+    /// Scores of the embedding at this epoch, where it was evaluated.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub scores: BTreeMap<String, f64>,
+}
+
+/// The folder of one run, held by this process alone while the value lives.
+#[derive(Debug)]
+pub struct RunFolder {
+    root: PathBuf,
+    /// Held, not read: the operating system frees the lock however the process ends.
+    _lock: File,
+}
+
+/// Every file of ours but the lock. Nothing else in a run folder is ever touched.
+const FILES: [&str; 6] = [
+    "config.toml",
+    "metrics.jsonl",
+    "checkpoint.safetensors",
+    "embeddings.npy",
+    "node_ids.txt",
+    "summary.json",
+];
+
+impl RunFolder {
+    /// A folder for a new run; made if it does not exist.
+    ///
+    /// # Errors
+    /// If the folder cannot be made or written to, another process is using it, or it holds a
+    /// run already and `replace` is false. With `replace` the files of that run are removed.
+    pub fn create(root: &Path, replace: bool) -> Result<Self> {
+        fs::create_dir_all(root).map_err(|e| Error::io("create", root, e))?;
+        let folder = Self::lock(root)?;
+        if Self::holds_run(root) && !replace {
+            let message = format!(
+                "{} already holds a run; continue it with --resume, replace it with --force, or \
+                 choose another folder with --out",
+                root.display()
+            );
+            return Err(Error::new(ErrorKind::Config, message));
+        }
+        for path in FILES.map(|name| root.join(name)) {
+            if path.exists() {
+                fs::remove_file(&path).map_err(|e| Error::io("remove", &path, e))?;
+            }
+        }
+        Ok(folder)
+    }
+
+    /// The folder of a run to be continued.
+    ///
+    /// # Errors
+    /// If there is no run, or another process is using it.
+    pub fn open(root: &Path) -> Result<Self> {
+        if !Self::holds_run(root) {
+            let message = format!(
+                "{} holds no run to resume; name the run's folder with --out, or drop --resume to \
+                 start one",
+                root.display()
+            );
+            return Err(Error::new(ErrorKind::Config, message));
+        }
+        Self::lock(root)
+    }
+
+    /// Whether the folder holds a run, finished or not.
+    pub fn holds_run(root: &Path) -> bool {
+        FILES.iter().any(|name| root.join(name).exists())
+    }
+
+    fn lock(root: &Path) -> Result<Self> {
+        let path = root.join(".lock");
+        let file = File::create(&path).map_err(|e| Error::io("create", &path, e))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self {
+                root: root.to_owned(),
+                _lock: file,
+            }),
+            Err(TryLockError::WouldBlock) => {
+                let message = format!(
+                    "another process is writing to {}; wait for it or choose another folder with \
+                     --out",
+                    root.display()
+                );
+                Err(Error::new(ErrorKind::Io, message))
+            }
+            Err(TryLockError::Error(e)) => Err(Error::io("lock", &path, e)),
+        }
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The resolved config.
+    pub fn config(&self) -> PathBuf {
+        self.root.join("config.toml")
+    }
+
+    /// One JSON object for each recorded epoch.
+    pub fn metrics(&self) -> PathBuf {
+        self.root.join("metrics.jsonl")
+    }
+
+    /// All state of the training.
+    pub fn checkpoint(&self) -> PathBuf {
+        self.root.join("checkpoint.safetensors")
+    }
+
+    /// The result: one row a node.
+    pub fn embeddings(&self) -> PathBuf {
+        self.root.join("embeddings.npy")
+    }
+
+    /// The id of each row, one a line.
+    pub fn node_ids(&self) -> PathBuf {
+        self.root.join("node_ids.txt")
+    }
+
+    /// What was trained and how it ended, as one JSON object.
+    pub fn summary(&self) -> PathBuf {
+        self.root.join("summary.json")
+    }
+
+    /// Writes config.toml.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_config(&self, plan: &Plan, graph: &str) -> Result<()> {
+        let version = env!("CARGO_PKG_VERSION");
+        let head = format!("# Resolved settings of a run on `{graph}`, blnn {version}.\n");
+        self.write(&self.config(), &(head + &plan.to_toml()))
+    }
+
+    /// Writes the embeddings and the id of each row: the user's, or else the row's number.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn write_embeddings(&self, embeddings: &Matrix, graph: &Graph) -> Result<()> {
+        let ids = graph.node_ids();
+        let id = |i: usize| ids.map_or_else(|| i.to_string(), |ids| one_line(&ids[i]));
+        let lines: String = (0..graph.nodes()).map(|i| id(i) + "\n").collect();
+        self.write(&self.node_ids(), &lines)?;
+        atomic::replace(&self.embeddings(), |file| {
+            npy::write_f32_matrix(file, embeddings)
+        })
+    }
+
+    /// Writes summary.json.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_summary(&self, summary: &impl Serialize) -> Result<()> {
+        // Structs of numbers and strings have no way to fail.
+        let json = serde_json::to_string_pretty(summary).unwrap_or_default();
+        self.write(&self.summary(), &(json + "\n"))
+    }
+
+    fn write(&self, path: &Path, text: &str) -> Result<()> {
+        atomic::replace(path, |file| file.write_all(text.as_bytes()))
+    }
+
+    /// The records of the run so far. A last line that was cut off is left out.
+    ///
+    /// # Errors
+    /// If the file is there and cannot be read.
+    pub fn records(&self) -> Result<Vec<Record>> {
+        let path = self.metrics();
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let text = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
+        let parse = |line| serde_json::from_str(line).ok();
+        Ok(text.lines().filter_map(parse).collect())
+    }
+}
+
+/// An id with its line breaks escaped, so that line `i` is always the id of row `i`.
+fn one_line(id: &str) -> String {
+    id.replace('\n', "\\n").replace('\r', "\\r")
+}
+
+/// The writer of metrics.jsonl.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    path: PathBuf,
+    file: File,
+}
+
+impl Metrics {
+    /// Keeps the records up to `epoch`, drops those after it, and appends from there.
+    pub(crate) fn resume(folder: &RunFolder, epoch: usize) -> Result<Self> {
+        let path = folder.metrics();
+        let mut kept = folder.records()?;
+        kept.retain(|record| record.epoch <= epoch);
+        let text: String = kept.iter().map(line).collect();
+        folder.write(&path, &text)?;
+        let opened = OpenOptions::new().append(true).open(&path);
+        let file = opened.map_err(|e| Error::io("open", &path, e))?;
+        Ok(Self { path, file })
+    }
+
+    /// Appends one record in a single write, so that a killed run leaves whole lines.
+    pub(crate) fn write(&mut self, record: &Record) -> Result<()> {
+        let written = self.file.write_all(line(record).as_bytes());
+        written.map_err(|e| Error::io("write", &self.path, e))
+    }
+}
+
+fn line(record: &Record) -> String {
+    // Structs of numbers have no way to fail.
+    serde_json::to_string(record).unwrap_or_default() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(epoch: usize) -> Record {
+        Record {
+            epoch,
+            loss: 0.1 + epoch as f64,
+            node_loss: 0.1,
+            neighbour_loss: epoch as f64,
+            learning_rate: 1e-5,
+            ema_decay: 0.99,
+            seconds: 0.25,
+            health: None,
+            scores: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn metrics_are_cut_back_and_continued() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(root.path(), false).unwrap();
+        let mut metrics = Metrics::resume(&folder, 0).unwrap();
+        for epoch in 1..=6 {
+            metrics.write(&record(epoch)).unwrap();
+        }
+        // A kill in the middle of a write.
+        metrics.file.write_all(b"{\"epoch\": 7, \"lo").unwrap();
+        let mut metrics = Metrics::resume(&folder, 4).unwrap();
+        metrics.write(&record(5)).unwrap();
+        let wanted: Vec<Record> = (1..=5).map(record).collect();
+        assert_eq!(folder.records().unwrap(), wanted);
+    }
+
+    #[test]
+    fn records_keep_health_and_scores() {
+        let mut record = record(3);
+        record.health = Some(Health {
+            effective_rank: 12.5,
+            spread: 0.5,
+            collapsed: false,
+        });
+        record.scores.insert("accuracy".into(), 81.25);
+        let back: Record = serde_json::from_str(&line(&record)).unwrap();
+        assert_eq!(back, record);
+    }
+
+    #[test]
+    fn a_run_is_replaced_only_on_demand() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("notes.txt"), "mine").unwrap();
+        drop(RunFolder::create(root.path(), false).unwrap());
+        fs::write(root.path().join("metrics.jsonl"), "{}\n").unwrap();
+        let error = RunFolder::create(root.path(), false).unwrap_err();
+        for remedy in ["--resume", "--force", "--out"] {
+            assert!(error.to_string().contains(remedy), "{error}");
+        }
+        drop(RunFolder::create(root.path(), true).unwrap());
+        assert!(!RunFolder::holds_run(root.path()));
+        assert!(root.path().join("notes.txt").exists(), "not ours to remove");
+    }
+
+    #[test]
+    fn two_processes_cannot_share_a_folder() {
+        let root = tempfile::tempdir().unwrap();
+        let _held = RunFolder::create(root.path(), false).unwrap();
+        let error = RunFolder::create(root.path(), true).unwrap_err();
+        assert!(error.to_string().contains("another process"), "{error}");
+    }
+
+    #[test]
+    fn there_must_be_a_run_to_resume() {
+        let root = tempfile::tempdir().unwrap();
+        let error = RunFolder::open(root.path()).unwrap_err();
+        assert!(
+            error.to_string().contains("holds no run to resume"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn an_id_never_breaks_its_line() {
+        assert_eq!(one_line("a\nb\r"), "a\\nb\\r");
+    }
+}

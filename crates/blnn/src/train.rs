@@ -1,0 +1,296 @@
+//! [`train`]: the training loop, from a graph and a plan to a run folder with embeddings in it.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use blnn_kernels::{Matrix, Threads};
+use serde::Serialize;
+
+use crate::checkpoint::{Checkpoint, Header};
+use crate::collapse::Health;
+use crate::config::KEYS;
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::Graph;
+use crate::plan::{Method, Plan};
+use crate::run::{Metrics, Record, RunFolder};
+use crate::trainer::{Step, Trainer};
+
+/// What to train, on what, and where the files go.
+#[derive(Debug)]
+pub struct Job<'a> {
+    /// The graph.
+    pub graph: &'a Graph,
+    /// Every setting that changes a number.
+    pub plan: &'a Plan,
+    /// The worker threads; their number changes no number.
+    pub threads: &'a Threads,
+    /// Where the files of the run go.
+    pub folder: &'a RunFolder,
+    /// A record is written each time this many epochs are done (and at the first, the last and
+    /// every checkpoint).
+    pub log_every: usize,
+}
+
+/// Someone who watches a run. Every method has a default that does nothing.
+pub trait Observer {
+    /// Training begins after `epoch` epochs done by an earlier process (0 for a new run).
+    fn started(&mut self, epoch: usize) {
+        let _ = epoch;
+    }
+
+    /// A step is done. `Break` ends the run after a checkpoint.
+    fn stepped(&mut self, step: &Step, seconds: f64) -> ControlFlow<()> {
+        let _ = (step, seconds);
+        ControlFlow::Continue(())
+    }
+
+    /// A checkpoint is on the disk, and the embedding was measured.
+    fn saved(&mut self, epoch: usize, health: &Health) {
+        let _ = (epoch, health);
+    }
+
+    /// Whether [`score`](Self::score) should be called at this epoch.
+    fn wants_score(&self, epoch: usize) -> bool {
+        let _ = epoch;
+        false
+    }
+
+    /// Scores the embedding; the result goes into the epoch's record.
+    ///
+    /// # Errors
+    /// Whatever the evaluation reports; it ends the run.
+    fn score(&mut self, epoch: usize, embeddings: &Matrix) -> Result<BTreeMap<String, f64>> {
+        let _ = (epoch, embeddings);
+        Ok(BTreeMap::new())
+    }
+}
+
+/// An observer for those who only want the result.
+impl Observer for () {}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// The graph's name.
+    pub graph: String,
+    /// Number of nodes.
+    pub nodes: usize,
+    /// What was trained.
+    pub method: Method,
+    /// The seed every random draw derives from.
+    pub seed: u64,
+    /// Number of epochs done.
+    pub epochs: usize,
+    /// Whether all planned epochs are done and the embeddings are written. If not, an observer
+    /// ended the run and it can be resumed.
+    pub finished: bool,
+    /// Number of values in one node's embedding.
+    pub embedding_width: usize,
+    /// The last record of the run.
+    pub last: Option<Record>,
+    /// Seconds spent by this process, all included.
+    pub seconds: f64,
+}
+
+/// Trains until all epochs of the plan are done or the observer ends the run. If the folder
+/// holds a checkpoint, training goes on from there and ends with the same bits as if it had never
+/// stopped.
+///
+/// # Errors
+/// - `Checkpoint` if the folder's checkpoint is damaged or belongs to another graph or config;
+/// - `Diverged` if the loss or a tensor is no longer finite (the last good checkpoint stays);
+/// - `Io` if a file cannot be written (the last checkpoint stays).
+pub fn train(job: &Job<'_>, observer: &mut dyn Observer) -> Result<Outcome> {
+    let began = Instant::now();
+    let mut trainer = Trainer::new(job.graph, job.plan, job.threads)?;
+    restore(job, &mut trainer)?;
+    job.folder.write_config(job.plan, job.graph.name())?;
+    let mut metrics = Metrics::resume(job.folder, trainer.epoch())?;
+    observer.started(trainer.epoch());
+    let mut stopped = false;
+    while trainer.epoch() < job.plan.epochs && !stopped {
+        let (step, seconds) = timed_step(&mut trainer, job.plan)?;
+        stopped = observer.stepped(&step, seconds).is_break();
+        note(job, &mut trainer, observer, &mut metrics, &step, seconds)?;
+        if stopped && !job.checkpoint_due(step.epoch) {
+            save(job, &trainer)?;
+        }
+    }
+    let finished = trainer.epoch() == job.plan.epochs;
+    if finished {
+        job.folder.write_embeddings(&trainer.embed(), job.graph)?;
+    }
+    let outcome = outcome(
+        job,
+        trainer.epoch(),
+        finished,
+        began.elapsed().as_secs_f64(),
+    )?;
+    job.folder.write_summary(&outcome)?;
+    Ok(outcome)
+}
+
+impl Job<'_> {
+    fn checkpoint_due(&self, epoch: usize) -> bool {
+        epoch.is_multiple_of(self.plan.checkpoint_every) || epoch == self.plan.epochs
+    }
+
+    fn record_due(&self, epoch: usize) -> bool {
+        epoch == 1 || epoch.is_multiple_of(self.log_every.max(1)) || self.checkpoint_due(epoch)
+    }
+}
+
+fn timed_step(trainer: &mut Trainer<'_>, plan: &Plan) -> Result<(Step, f64)> {
+    let began = Instant::now();
+    let step = trainer.step();
+    if !step.loss.is_finite() {
+        return Err(diverged(
+            plan,
+            step.epoch,
+            &format!("the loss is {}", step.loss),
+        ));
+    }
+    Ok((step, began.elapsed().as_secs_f64()))
+}
+
+fn diverged(plan: &Plan, epoch: usize, what: &str) -> Error {
+    let message = format!(
+        "{what} at epoch {epoch}: training diverged; lower `learning_rate` (now {}) or raise \
+         `warmup_epochs` (now {})",
+        plan.learning_rate, plan.warmup_epochs
+    );
+    Error::new(ErrorKind::Diverged, message)
+}
+
+/// Writes the record of this epoch, if one is due, then the checkpoint, if one is due. In this
+/// order: a checkpoint on the disk means that all records up to it are there too.
+fn note(
+    job: &Job<'_>,
+    trainer: &mut Trainer<'_>,
+    observer: &mut dyn Observer,
+    metrics: &mut Metrics,
+    step: &Step,
+    seconds: f64,
+) -> Result<()> {
+    let checkpoint = job.checkpoint_due(step.epoch);
+    let score = observer.wants_score(step.epoch);
+    if !score && !job.record_due(step.epoch) {
+        return Ok(());
+    }
+    let embeddings = (checkpoint || score).then(|| trainer.embed());
+    let measured = embeddings.as_ref().filter(|_| checkpoint);
+    let mut record = record(step, seconds);
+    record.health = measured.map(Health::of);
+    if let Some(embeddings) = embeddings.as_ref().filter(|_| score) {
+        record.scores = observer.score(step.epoch, embeddings)?;
+    }
+    metrics.write(&record)?;
+    if let Some(health) = &record.health {
+        save(job, trainer)?;
+        observer.saved(step.epoch, health);
+    }
+    Ok(())
+}
+
+fn record(step: &Step, seconds: f64) -> Record {
+    Record {
+        epoch: step.epoch,
+        loss: step.loss,
+        node_loss: step.node_loss,
+        neighbour_loss: step.neighbour_loss,
+        learning_rate: step.learning_rate,
+        ema_decay: step.ema_decay,
+        seconds,
+        health: None,
+        scores: BTreeMap::new(),
+    }
+}
+
+/// Writes a checkpoint, unless that would replace a good one by one that cannot be trained on: a
+/// step can have a finite loss and still leave weights that are not finite.
+fn save(job: &Job<'_>, trainer: &Trainer<'_>) -> Result<()> {
+    let tensors = trainer.tensors();
+    for (name, tensor) in &tensors {
+        if tensor.data().iter().any(|v| !v.is_finite()) {
+            let what = format!("`{name}` holds a value that is not finite");
+            return Err(diverged(job.plan, trainer.epoch(), &what));
+        }
+    }
+    let header = Header {
+        epoch: trainer.epoch(),
+        seed: job.plan.seed,
+        graph: job.graph.name().to_owned(),
+        fingerprint: job.graph.fingerprint(),
+        config: job.plan.to_toml(),
+    };
+    Checkpoint::write(&job.folder.checkpoint(), &header, &tensors)
+}
+
+/// Puts the trainer where the folder's checkpoint left off, if there is one.
+fn restore(job: &Job<'_>, trainer: &mut Trainer<'_>) -> Result<()> {
+    let path = job.folder.checkpoint();
+    if !path.exists() {
+        return Ok(());
+    }
+    let mut checkpoint = Checkpoint::read(&path)?;
+    let header = checkpoint.header();
+    same_graph(header, job.graph).map_err(|e| e.at(path.display()))?;
+    same_config(&header.config, job.plan).map_err(|e| e.at(path.display()))?;
+    let epoch = header.epoch;
+    trainer.restore(epoch, &mut |name, shape| checkpoint.take(name, shape))
+}
+
+fn same_graph(header: &Header, graph: &Graph) -> Result<()> {
+    if header.fingerprint == graph.fingerprint() {
+        return Ok(());
+    }
+    let message = format!(
+        "the checkpoint was trained on another graph: `{}` (fingerprint {}), not `{}` ({}); name \
+         that graph, or start a new run with another --out",
+        header.graph,
+        header.fingerprint,
+        graph.name(),
+        graph.fingerprint()
+    );
+    Err(Error::new(ErrorKind::Checkpoint, message))
+}
+
+/// Refuses settings that would make the rest of the run another run. How often to save is no such
+/// setting.
+fn same_config(saved: &str, plan: &Plan) -> Result<()> {
+    let table = |text: &str| text.parse::<toml::Table>().unwrap_or_default();
+    let (saved, wanted) = (table(saved), table(&plan.to_toml()));
+    let differs = |key: &&str| *key != "checkpoint_every" && saved.get(*key) != wanted.get(*key);
+    let Some(key) = KEYS.into_iter().find(differs) else {
+        return Ok(());
+    };
+    let show = |table: &toml::Table| table.get(key).map_or("nothing".into(), ToString::to_string);
+    let why = if key == "epochs" {
+        " (learning rate and moving average follow a schedule over all epochs, so a longer run \
+         is another run from its first step on)"
+    } else {
+        ""
+    };
+    let message = format!(
+        "the checkpoint was trained with {key} = {}, not {}{why}; resume with the former, or \
+         start a new run with another --out",
+        show(&saved),
+        show(&wanted)
+    );
+    Err(Error::new(ErrorKind::Checkpoint, message))
+}
+
+fn outcome(job: &Job<'_>, epochs: usize, finished: bool, seconds: f64) -> Result<Outcome> {
+    Ok(Outcome {
+        graph: job.graph.name().to_owned(),
+        nodes: job.graph.nodes(),
+        method: job.plan.method,
+        seed: job.plan.seed,
+        epochs,
+        finished,
+        embedding_width: job.plan.embedding_width,
+        last: job.folder.records()?.pop(),
+        seconds,
+    })
+}
