@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use blnn::Method;
+use crate::commands::eval::EvalArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -17,6 +18,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Train(TrainArgs),
+    Eval(EvalArgs),
     Bench(BenchArgs),
 }
 

@@ -19,6 +19,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match &cli.command {
         Command::Train(args) => commands::train::run(args),
+        Command::Eval(args) => commands::eval::run(args),
         Command::Bench(args) => commands::bench::run(args),
     };
     match done {

@@ -1,6 +1,8 @@
 //! One file a command, each with a `run` that returns the exit code.
 
 pub(crate) mod bench;
+pub(crate) mod eval;
+mod eval_report;
 pub(crate) mod train;
 
 use std::path::Path;

@@ -18,15 +18,27 @@ pub(super) struct Classes {
 impl Classes {
     /// Numbers the different labels in increasing order.
     pub(super) fn new(labels: &[u32]) -> Self {
-        let mut used = labels.to_vec();
-        used.sort_unstable();
-        used.dedup();
-        let number = |l: &u32| used.partition_point(|u| u < l) as u32;
+        let labels = number_classes(labels);
         Self {
-            labels: labels.iter().map(number).collect(),
-            count: used.len(),
+            count: labels.iter().max().map_or(0, |&m| m as usize + 1),
+            labels,
         }
     }
+}
+
+/// Numbers the different values in increasing order, as `numpy.unique(return_inverse=True)` does:
+/// class numbers from names, or from integers with gaps.
+///
+/// ```
+/// assert_eq!(blnn::eval::number_classes(&["cat", "ant", "cat"]), [1, 0, 1]);
+/// assert_eq!(blnn::eval::number_classes(&[7, -1, 3]), [2, 0, 1]);
+/// ```
+pub fn number_classes<T: Ord>(values: &[T]) -> Vec<u32> {
+    let mut used: Vec<&T> = values.iter().collect();
+    used.sort_unstable();
+    used.dedup();
+    let number = |v: &T| used.partition_point(|u| *u < v) as u32;
+    values.iter().map(number).collect()
 }
 
 fn shape<T>(message: String) -> Result<T> {
