@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use blnn::Method;
 use crate::commands::eval::EvalArgs;
+use blnn::Method;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 

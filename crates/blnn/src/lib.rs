@@ -6,6 +6,7 @@ pub mod atomic;
 mod checkpoint;
 mod collapse;
 mod config;
+pub mod data;
 mod error;
 pub mod eval;
 mod graph;
@@ -17,6 +18,7 @@ mod run;
 mod train;
 mod trainer;
 
+pub use blnn_kernels::{Csr, Matrix, Pattern};
 pub use checkpoint::{Checkpoint, Header};
 pub use collapse::Health;
 pub use config::{Config, Setting};

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context;
-use blnn::eval::{EvalPlan, Progress, Protocol, Scores, Task, check_labels, evaluate, number_classes};
+use blnn::eval::{
+    EvalPlan, Progress, Protocol, Scores, Task, check_labels, evaluate, number_classes,
+};
 use blnn::{Splits, data};
 use blnn_kernels::{Matrix, Threads};
 use clap::{Args, ValueEnum};
@@ -43,7 +45,11 @@ pub(crate) struct EvalArgs {
     labels: String,
 
     /// What to score, separated by commas
-    #[arg(long, value_delimiter = ',', default_value = "classify,cluster,similar,compactness")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "classify,cluster,similar,compactness"
+    )]
     tasks: Vec<Task>,
 
     /// Number of random splits of the classification
@@ -99,11 +105,13 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<ExitCode> {
         seed: args.seed,
     };
     let nodes = Nodes::read(&args.labels, args.data_dir.as_deref())?;
-    check_labels(&nodes.labels, nodes.splits.as_ref(), &plan)
-        .map_err(|e| e.at(&args.labels))?;
+    check_labels(&nodes.labels, nodes.splits.as_ref(), &plan).map_err(|e| e.at(&args.labels))?;
     let threads = Threads::new(args.threads.into());
     let mut scored = Vec::new();
-    for path in [Some(&args.embeddings), args.other.as_ref()].into_iter().flatten() {
+    for path in [Some(&args.embeddings), args.other.as_ref()]
+        .into_iter()
+        .flatten()
+    {
         scored.push(score(path, &nodes, &plan, &threads)?);
     }
     let out = &mut io::stdout().lock();
@@ -124,9 +132,15 @@ struct Nodes {
 impl Nodes {
     fn read(source: &str, data_dir: Option<&Path>) -> anyhow::Result<Self> {
         let path = Path::new(source);
-        if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
+        if path
+            .extension()
+            .is_some_and(|e| e.eq_ignore_ascii_case("npy"))
+        {
             let labels = read_labels(path).map_err(|e| e.at(source))?;
-            return Ok(Self { labels, splits: None });
+            return Ok(Self {
+                labels,
+                splits: None,
+            });
         }
         let graph = load_graph(source, data_dir)?;
         let labels = graph.labels().with_context(|| {
@@ -164,13 +178,24 @@ fn score(path: &Path, nodes: &Nodes, plan: &EvalPlan, threads: &Threads) -> anyh
     let mut watch = Watch::new();
     let mut listen = |progress| watch.see(progress);
     let splits = nodes.splits.as_ref();
-    let scores: blnn::Result<Scores> =
-        evaluate(&embeddings, &nodes.labels, splits, plan, threads, &mut listen);
+    let scores: blnn::Result<Scores> = evaluate(
+        &embeddings,
+        &nodes.labels,
+        splits,
+        plan,
+        threads,
+        &mut listen,
+    );
     watch.bar.finish_and_clear();
     let scores = scores.map_err(|e| e.at(&name))?;
     let threads = threads.count();
     let seconds = watch.seconds;
-    Ok(Scored { name, scores, seconds, threads })
+    Ok(Scored {
+        name,
+        scores,
+        seconds,
+        threads,
+    })
 }
 
 fn read_embeddings(path: &Path) -> blnn::Result<Matrix> {
@@ -192,7 +217,9 @@ impl Watch {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(0), target);
-        if let Ok(style) = ProgressStyle::with_template("{msg:11} {bar:24} {percent} % · {eta} left") {
+        if let Ok(style) =
+            ProgressStyle::with_template("{msg:11} {bar:24} {percent} % · {eta} left")
+        {
             bar.set_style(style.progress_chars("━╸─"));
         }
         Self {

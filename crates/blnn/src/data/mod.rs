@@ -1,0 +1,125 @@
+//! Where graphs come from: the [`registry`] of public data sets, and readers for files.
+//!
+//! [`load`] takes what a user types: a name of the registry, or a path to a file. Files of the
+//! registry are looked for in [`folders`] and fetched by [`Dataset::fetch`], never by [`load`].
+//!
+//! # Examples
+//! ```
+//! let cora = blnn::data::load("cora", &[])?;
+//! assert_eq!(cora.nodes(), 2708);
+//! let error = blnn::data::load("phtoo", &[]).unwrap_err();
+//! assert!(error.to_string().contains("did you mean `photo`?"));
+//! # Ok::<(), blnn::Error>(())
+//! ```
+
+pub mod cora;
+mod edges;
+pub mod fetch;
+pub mod folders;
+pub mod npy;
+mod npy_header;
+pub mod npz;
+mod registry;
+pub mod wikics;
+
+use std::path::{Path, PathBuf};
+
+pub use edges::{SelfLoops, undirected};
+pub use registry::{Counts, Dataset, FetchOptions, PaperRow, find, registry};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::Graph;
+use crate::nearest::nearest;
+
+/// The graph that a user names: a data set of the registry, or the path of a `.npz` or WikiCS
+/// `.json` file. A registry name wins over a file of the same name; `./photo` means the file.
+///
+/// `folders` are searched in order for the file of a data set.
+///
+/// # Errors
+/// If the name is unknown, the file is missing or cannot be read, or a data set's file does not
+/// hold the graph it should.
+pub fn load(graph: &str, folders: &[PathBuf]) -> Result<Graph> {
+    if let Some(dataset) = find(graph) {
+        return dataset.load(folders);
+    }
+    let path = Path::new(graph);
+    if looks_like_path(graph, path) {
+        return read_file(path);
+    }
+    Err(unknown(graph))
+}
+
+/// Reads a graph by the ending of its file: `.npz` (see [`npz`]) or `.json` (see [`wikics`]).
+///
+/// # Errors
+/// If the file cannot be read, or the ending or the contents are not those of a known format.
+pub fn read_file(path: &Path) -> Result<Graph> {
+    let ending = path
+        .extension()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_lowercase();
+    match ending.as_str() {
+        "npz" => npz::read_file(path),
+        "json" => wikics::read_file(path, wikics::RowNormalisation::default()),
+        _ => {
+            let message = "is not a known kind of graph file; \
+                           give a gnn-benchmark .npz or a WikiCS .json";
+            Err(Error::new(ErrorKind::Dataset, message).at(path.display()))
+        }
+    }
+}
+
+fn looks_like_path(graph: &str, path: &Path) -> bool {
+    graph.contains(['/', '\\']) || path.extension().is_some() || path.exists()
+}
+
+fn unknown(graph: &str) -> Error {
+    let names = registry().iter().map(|dataset| dataset.name);
+    let hint = match nearest(graph, names.clone()) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => format!("known are {}", names.collect::<Vec<_>>().join(", ")),
+    };
+    let message = format!("unknown graph `{graph}`; {hint} A file needs its ending or a `/`");
+    Error::new(ErrorKind::Dataset, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(graph: &str) -> Error {
+        load(graph, &[]).unwrap_err()
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_nearest_or_all() {
+        assert!(
+            error("Computrs")
+                .to_string()
+                .contains("did you mean `computers`?")
+        );
+        let text = error("zachary").to_string();
+        assert!(
+            text.contains("cora, photo, computers, cs, physics, wikics"),
+            "{text}"
+        );
+        assert_eq!(error("zachary").kind(), ErrorKind::Dataset);
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        for path in ["absent/mine.npz", "absent.json"] {
+            let error = error(path);
+            assert_eq!(error.kind(), ErrorKind::Io);
+            assert!(error.to_string().contains(path), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_ending_is_refused() {
+        let text = error("absent/mine.csv").to_string();
+        assert!(text.contains("mine.csv") && text.contains(".npz"), "{text}");
+    }
+}
