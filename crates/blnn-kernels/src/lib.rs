@@ -6,8 +6,8 @@
 mod csr;
 pub mod gemm;
 mod matrix;
-pub mod panels;
 pub mod par;
+pub mod tall;
 
 pub use csr::{Csr, CsrError, Pattern};
 pub use matrix::Matrix;

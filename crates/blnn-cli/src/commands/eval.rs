@@ -76,7 +76,7 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "T", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
     threads: u16,
 
-    /// Where data sets are looked for and kept [default: $BLNN_DATA_DIR, else the user's cache]
+    /// Where data sets are looked for and kept [default: `$BLNN_DATA_DIR`, else the user's cache]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 

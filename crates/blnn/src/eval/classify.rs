@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use blnn_kernels::panels::{PANEL, Panels};
+use blnn_kernels::tall::{BLOCK, TallMatrix};
 use blnn_kernels::{Matrix, Threads};
 
 use super::logistic::OneVsRest;
@@ -171,7 +171,7 @@ impl Probe<'_> {
 
     fn rows(&self, rows: &[u32]) -> Rows {
         Rows {
-            x: Panels::gather(self.x, rows),
+            x: TallMatrix::gather(self.x, rows),
             targets: rows.iter().map(|&r| self.labels[r as usize]).collect(),
         }
     }
@@ -210,7 +210,7 @@ enum Rule {
 
 /// Some nodes, packed, with their classes.
 struct Rows {
-    x: Panels,
+    x: TallMatrix,
     targets: Vec<u32>,
 }
 
@@ -219,13 +219,13 @@ impl Rows {
     fn right(&self, fits: &OneVsRest<'_>, rule: Rule) -> usize {
         let constant = fits.constant();
         let all: Vec<u32> = (0..constant.len() as u32).collect();
-        let mut decisions = vec![0.0; all.len() * PANEL];
+        let mut decisions = vec![0.0; all.len() * BLOCK];
         let mut right = 0;
-        for panel in 0..self.x.count() {
-            self.x.times(panel, fits.weights(), &all, &mut decisions);
-            let rows = self.x.rows_in(panel);
+        for block in 0..self.x.count() {
+            self.x.times(block, fits.weights(), &all, &mut decisions);
+            let rows = self.x.rows_in(block);
             overwrite_constant(&mut decisions, constant, rule);
-            let targets = &self.targets[panel * PANEL..panel * PANEL + rows];
+            let targets = &self.targets[block * BLOCK..block * BLOCK + rows];
             right += match rule {
                 Rule::EveryClass => right_in_every_class(&decisions, targets, threshold(constant)),
                 Rule::MostLikely => right_by_most_likely(&decisions, targets),
@@ -239,7 +239,7 @@ impl Rows {
 /// are 0 or 1. Fits are compared by decisions instead of probabilities, which order alike, so
 /// there a constant is beyond any of them.
 fn overwrite_constant(decisions: &mut [f32], constant: &[Option<bool>], rule: Rule) {
-    for (decisions, constant) in decisions.chunks_mut(PANEL).zip(constant) {
+    for (decisions, constant) in decisions.chunks_mut(BLOCK).zip(constant) {
         if let Some(answer) = constant {
             decisions.fill(match (rule, answer) {
                 (Rule::EveryClass, true) => 1.0,
@@ -262,8 +262,8 @@ fn threshold(constant: &[Option<bool>]) -> f32 {
 }
 
 fn right_in_every_class(decisions: &[f32], targets: &[u32], threshold: f32) -> usize {
-    let mut wrong = [false; PANEL];
-    for (class, decisions) in decisions.chunks(PANEL).enumerate() {
+    let mut wrong = [false; BLOCK];
+    for (class, decisions) in decisions.chunks(BLOCK).enumerate() {
         for ((wrong, d), &target) in wrong.iter_mut().zip(decisions).zip(targets) {
             *wrong |= (*d > threshold) != (target == class as u32);
         }
@@ -272,8 +272,8 @@ fn right_in_every_class(decisions: &[f32], targets: &[u32], threshold: f32) -> u
 }
 
 fn right_by_most_likely(decisions: &[f32], targets: &[u32]) -> usize {
-    let (mut best, mut label) = ([f32::NEG_INFINITY; PANEL], [0; PANEL]);
-    for (class, decisions) in decisions.chunks(PANEL).enumerate() {
+    let (mut best, mut label) = ([f32::NEG_INFINITY; BLOCK], [0; BLOCK]);
+    for (class, decisions) in decisions.chunks(BLOCK).enumerate() {
         for ((best, label), &d) in best.iter_mut().zip(&mut label).zip(decisions) {
             if d > *best {
                 (*best, *label) = (d, class as u32);

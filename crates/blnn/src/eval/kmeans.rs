@@ -1,10 +1,10 @@
 //! k-means as scikit-learn runs it: greedy k-means++, Lloyd's iterations, the best of ten starts.
 //!
 //! The random numbers are those of `KMeans(n_init=10, random_state=seed)`, so the starts are
-//! scikit-learn's up to rounding. Several starts run side by side: a panel of rows is read once
+//! scikit-learn's up to rounding. Several starts run side by side: a block of rows is read once
 //! for all of them, and centres are updated only by the rows that changed cluster.
 
-use blnn_kernels::panels::{PANEL, Panels, nearest_into};
+use blnn_kernels::tall::{BLOCK, TallMatrix, nearest_into};
 use blnn_kernels::{Matrix, Threads};
 
 use super::classify::{Tick, report};
@@ -28,7 +28,7 @@ const TOLERANCE: f64 = 1e-4;
 /// The data of all runs: centred rows, packed and plain.
 pub(super) struct KMeans {
     x: Matrix,
-    panels: Panels,
+    blocks: TallMatrix,
     square_norms: Vec<f32>,
     clusters: usize,
     tolerance: f64,
@@ -42,7 +42,7 @@ impl KMeans {
         let total: f64 = square_norms.iter().map(|&v| f64::from(v)).sum();
         Self {
             tolerance: TOLERANCE * total / (x.rows() * x.cols()) as f64,
-            panels: Panels::new(&x),
+            blocks: TallMatrix::new(&x),
             square_norms,
             x,
             clusters,
@@ -78,7 +78,7 @@ impl KMeans {
     fn run(&self, seed: u32, first: usize) -> Vec<Start> {
         let mut rng = RandomState::new(seed);
         // Each start before draws one row and then some candidates for every further centre.
-        for _ in 0..first * (1 + (self.clusters - 1) * self.trials()) {
+        for _ in 0..first * self.draws_a_start() {
             rng.uniform();
         }
         let draws = (0..TOGETHER).map(|_| self.draws(&mut rng)).collect();
@@ -89,13 +89,15 @@ impl KMeans {
                 break;
             }
             self.sweep(&mut starts);
-            starts.iter_mut().for_each(|s| s.next(self));
+            for start in &mut starts {
+                start.next(self);
+            }
         }
         if starts.iter().any(|s| s.stage != Stage::Done) {
             // Out of iterations: the last centres still label the rows.
-            starts
-                .iter_mut()
-                .for_each(|s| s.stage = s.stage.min(Stage::Labelling));
+            for start in &mut starts {
+                start.stage = start.stage.min(Stage::Labelling);
+            }
             self.sweep(&mut starts);
         }
         starts
@@ -106,29 +108,31 @@ impl KMeans {
         2 + (self.clusters as f64).ln() as usize
     }
 
+    fn draws_a_start(&self) -> usize {
+        1 + (self.clusters - 1) * self.trials()
+    }
+
     fn draws(&self, rng: &mut RandomState) -> Vec<f64> {
-        (0..1 + (self.clusters - 1) * self.trials())
-            .map(|_| rng.uniform())
-            .collect()
+        (0..self.draws_a_start()).map(|_| rng.uniform()).collect()
     }
 
     /// Assigns every row to its nearest centre, in every start that is not done.
     fn sweep(&self, starts: &mut [Start]) {
         let all: Vec<u32> = (0..self.clusters as u32).collect();
-        let mut dots = vec![0.0; self.clusters * PANEL];
-        let (mut best, mut label) = ([0.0; PANEL], [0; PANEL]);
+        let mut dots = vec![0.0; self.clusters * BLOCK];
+        let (mut best, mut label) = ([0.0; BLOCK], [0; BLOCK]);
         let running = |s: &&mut Start| s.stage != Stage::Done;
         for start in starts.iter_mut().filter(running) {
             (start.changed, start.inertia) = (0, 0.0);
         }
-        for panel in 0..self.panels.count() {
-            let rows = self.panels.rows_in(panel);
+        for block in 0..self.blocks.count() {
+            let rows = self.blocks.rows_in(block);
             let (best, label) = (&mut best[..rows], &mut label[..rows]);
             for start in starts.iter_mut().filter(running) {
-                self.panels.times(panel, &start.centres, &all, &mut dots);
+                self.blocks.times(block, &start.centres, &all, &mut dots);
                 nearest_into(&dots, &start.half_norms, best, label);
-                start.take_labels(&self.x, panel * PANEL, label);
-                let norms = &self.square_norms[panel * PANEL..];
+                start.take_labels(&self.x, block * BLOCK, label);
+                let norms = &self.square_norms[block * BLOCK..];
                 start.inertia += distance_sum(best, norms);
             }
         }
@@ -152,7 +156,9 @@ fn centred(x: &Matrix) -> Matrix {
             .zip(x.row(i))
             .for_each(|(m, &v)| *m += f64::from(v));
     }
-    mean.iter_mut().for_each(|m| *m /= x.rows() as f64);
+    for m in &mut mean {
+        *m /= x.rows() as f64;
+    }
     Matrix::from_fn(x.rows(), x.cols(), |i, j| x.get(i, j) - mean[j] as f32)
 }
 
@@ -372,14 +378,14 @@ impl<'a> Seeding<'a> {
         };
         let vectors: Vec<Vec<f32>> = candidates.iter().map(rows).collect();
         let mut out = vec![vec![vec![0.0; n]; all.len()]; candidates.len()];
-        let mut dots = vec![0.0; all.len() * PANEL];
-        for panel in 0..data.panels.count() {
-            let range = panel * PANEL..panel * PANEL + data.panels.rows_in(panel);
+        let mut dots = vec![0.0; all.len() * BLOCK];
+        for block in 0..data.blocks.count() {
+            let range = block * BLOCK..block * BLOCK + data.blocks.rows_in(block);
             let norms = &data.square_norms[range.clone()];
             for (start, out) in out.iter_mut().enumerate() {
-                data.panels.times(panel, &vectors[start], &all, &mut dots);
+                data.blocks.times(block, &vectors[start], &all, &mut dots);
                 let closest = &self.closest[start][range.clone()];
-                for (c, dots) in dots.chunks(PANEL).enumerate() {
+                for (c, dots) in dots.chunks(BLOCK).enumerate() {
                     let norm = data.square_norms[candidates[start][c]];
                     let out = &mut out[c][range.clone()];
                     for (((o, dot), n), old) in out.iter_mut().zip(dots).zip(norms).zip(closest) {

@@ -9,7 +9,7 @@
 //! two, and the features lie on their principal axes (see [`super::rotation`]), where the
 //! Hessian's diagonal is a good preconditioner.
 
-use blnn_kernels::panels::{LANES, PANEL, Panels, fold_lanes, logistic_into};
+use blnn_kernels::tall::{BLOCK, LANES, TallMatrix, fold_lanes, logistic_into};
 
 /// liblinear's tolerance: a fit ends when the gradient has shrunk by this much, times the share
 /// of the rarer side, from where it was at `w = 0`.
@@ -27,7 +27,7 @@ const FORCING: f64 = 0.1;
 
 /// The fits of all classes on one training set.
 pub(super) struct OneVsRest<'a> {
-    x: &'a Panels,
+    x: &'a TallMatrix,
     /// Class of each packed row; [`PADDING`] beyond the last.
     targets: Vec<u32>,
     /// Classes with rows on both sides; the others are constant.
@@ -36,8 +36,8 @@ pub(super) struct OneVsRest<'a> {
     /// Gradient norm at which a class is done, for `C = 1`.
     goals: Vec<f64>,
     now: Point,
-    /// The change of `now` from the `C` before to the last one, for extrapolation.
-    change: Point,
+    /// How the last fit changed the weights; the next one expects the same again.
+    change: Vec<f32>,
     step: Point,
     gradient: Vec<f32>,
     /// `p (1 − p)` of each row and class.
@@ -48,19 +48,18 @@ pub(super) struct OneVsRest<'a> {
 const PADDING: u32 = u32::MAX;
 
 /// Weights of all classes and the margins `w·x` they give each row.
-#[derive(Clone)]
 struct Point {
     /// classes × cols
     weights: Vec<f32>,
-    /// panels × classes × PANEL
+    /// blocks × classes × BLOCK
     margins: Vec<f32>,
 }
 
 impl Point {
-    fn zeros(x: &Panels, classes: usize) -> Self {
+    fn zeros(x: &TallMatrix, classes: usize) -> Self {
         Self {
             weights: vec![0.0; classes * x.cols()],
-            margins: vec![0.0; x.count() * classes * PANEL],
+            margins: vec![0.0; x.count() * classes * BLOCK],
         }
     }
 }
@@ -70,7 +69,7 @@ struct Scratch {
     values: Vec<f32>,
     sums: Vec<f32>,
     folded: Vec<f32>,
-    /// Products of the search directions, panels × classes × PANEL.
+    /// Products of the search directions, blocks × classes × BLOCK.
     products: Vec<f32>,
     residual: Vec<f32>,
     search: Vec<f32>,
@@ -80,12 +79,14 @@ struct Scratch {
 
 impl<'a> OneVsRest<'a> {
     /// All weights zero; row `i` of `x` is of class `targets[i]`.
-    pub(super) fn new(x: &'a Panels, targets: &[u32], classes: usize) -> Self {
-        let (cols, rows) = (x.cols(), x.count() * PANEL);
+    pub(super) fn new(x: &'a TallMatrix, targets: &[u32], classes: usize) -> Self {
+        let (cols, rows) = (x.cols(), x.count() * BLOCK);
         let mut padded = targets.to_vec();
         padded.resize(rows, PADDING);
         let mut count = vec![0; classes];
-        targets.iter().for_each(|&t| count[t as usize] += 1);
+        for &t in targets {
+            count[t as usize] += 1;
+        }
         let constant = |&c: &usize| match c {
             0 => Some(false),
             all if all == targets.len() => Some(true),
@@ -102,12 +103,12 @@ impl<'a> OneVsRest<'a> {
             constant,
             goals: vec![0.0; classes],
             now: Point::zeros(x, classes),
-            change: Point::zeros(x, classes),
+            change: wide.clone(),
             step: Point::zeros(x, classes),
             gradient: wide.clone(),
             curvature: vec![0.0; classes * rows],
             scratch: Scratch {
-                values: vec![0.0; classes * PANEL],
+                values: vec![0.0; classes * BLOCK],
                 sums: vec![0.0; classes * cols * LANES],
                 products: vec![0.0; classes * rows],
                 residual: wide.clone(),
@@ -133,12 +134,7 @@ impl<'a> OneVsRest<'a> {
 
     /// Starts the next fit from `weights` instead of the last fit's.
     pub(super) fn start_from(&mut self, weights: &[f32]) {
-        let classes = self.constant.len();
         self.now.weights.copy_from_slice(weights);
-        let all: Vec<u32> = (0..classes as u32).collect();
-        for (panel, out) in self.now.margins.chunks_mut(classes * PANEL).enumerate() {
-            self.x.times(panel, weights, &all, out);
-        }
     }
 
     /// The weights of all classes, `classes × cols`.
@@ -157,8 +153,11 @@ impl<'a> OneVsRest<'a> {
 
     /// Fits all classes for `c`, starting from what was learned for smaller ones.
     pub(super) fn fit(&mut self, c: f64) {
-        let before = self.now.clone();
-        self.extrapolate();
+        let before = self.now.weights.clone();
+        for (now, change) in self.now.weights.iter_mut().zip(&self.change) {
+            *now += change;
+        }
+        self.measure_margins();
         let mut open = self.fitted.clone();
         self.slopes(&open, c);
         for _ in 0..MAX_STEPS {
@@ -172,17 +171,17 @@ impl<'a> OneVsRest<'a> {
             self.directions(&open, c);
             self.advance(&open, c);
         }
-        difference(&self.now.weights, &before.weights, &mut self.change.weights);
-        difference(&self.now.margins, &before.margins, &mut self.change.margins);
+        for ((change, now), before) in self.change.iter_mut().zip(&self.now.weights).zip(before) {
+            *change = now - before;
+        }
     }
 
-    /// Moves on by the change between the last two fits.
-    fn extrapolate(&mut self) {
-        for (now, change) in self.now.weights.iter_mut().zip(&self.change.weights) {
-            *now += change;
-        }
-        for (now, change) in self.now.margins.iter_mut().zip(&self.change.margins) {
-            *now += change;
+    /// Computes the margins from the weights. Steps then keep them up to date, but each rounds.
+    fn measure_margins(&mut self) {
+        let classes = self.constant.len();
+        let all: Vec<u32> = (0..classes as u32).collect();
+        for (block, out) in self.now.margins.chunks_mut(classes * BLOCK).enumerate() {
+            self.x.times(block, &self.now.weights, &all, out);
         }
     }
 
@@ -197,18 +196,18 @@ impl<'a> OneVsRest<'a> {
             ..
         } = &mut self.scratch;
         sums[..open_len * cols * LANES].fill(0.0);
-        for panel in 0..self.x.count() {
-            let targets = &self.targets[panel * PANEL..(panel + 1) * PANEL];
-            for (value, &class) in values.chunks_mut(PANEL).zip(open) {
-                let at = (panel * classes + class as usize) * PANEL;
-                logistic_into(&self.now.margins[at..at + PANEL], value);
-                let curvature = &mut self.curvature[at..at + PANEL];
+        for block in 0..self.x.count() {
+            let targets = &self.targets[block * BLOCK..(block + 1) * BLOCK];
+            for (value, &class) in values.chunks_mut(BLOCK).zip(open) {
+                let at = (block * classes + class as usize) * BLOCK;
+                logistic_into(&self.now.margins[at..at + BLOCK], value);
+                let curvature = &mut self.curvature[at..at + BLOCK];
                 for ((p, h), &t) in value.iter_mut().zip(curvature).zip(targets) {
                     *h = *p * (1.0 - *p);
                     *p -= if t == class { 1.0 } else { 0.0 };
                 }
             }
-            self.x.add_transposed(panel, values, open_len, sums);
+            self.x.add_transposed(block, values, open_len, sums);
         }
         fold_lanes(sums, &mut folded[..open_len * cols]);
         for (sum, &class) in folded.chunks(cols).zip(open) {
@@ -231,13 +230,13 @@ impl<'a> OneVsRest<'a> {
             ..
         } = &mut self.scratch;
         sums[..open.len() * cols * LANES].fill(0.0);
-        for panel in 0..self.x.count() {
-            for (value, &class) in values.chunks_mut(PANEL).zip(open) {
-                let at = (panel * classes + class as usize) * PANEL;
-                value.copy_from_slice(&self.curvature[at..at + PANEL]);
+        for block in 0..self.x.count() {
+            for (value, &class) in values.chunks_mut(BLOCK).zip(open) {
+                let at = (block * classes + class as usize) * BLOCK;
+                value.copy_from_slice(&self.curvature[at..at + BLOCK]);
             }
             self.x
-                .add_transposed_squares(panel, values, open.len(), sums);
+                .add_transposed_squares(block, values, open.len(), sums);
         }
         fold_lanes(sums, &mut folded[..open.len() * cols]);
         for (sum, &class) in folded.chunks(cols).zip(open) {
@@ -261,8 +260,8 @@ impl<'a> OneVsRest<'a> {
             let size = norm(gradient);
             goal[k] = (FORCING * size).max(0.3 * c * self.goals[k]);
             self.step.weights[range.clone()].fill(0.0);
-            for panel in self.step.margins.chunks_mut(classes * PANEL) {
-                panel[k * PANEL..(k + 1) * PANEL].fill(0.0);
+            for block in self.step.margins.chunks_mut(classes * BLOCK) {
+                block[k * BLOCK..(k + 1) * BLOCK].fill(0.0);
             }
             let residual = &mut self.scratch.residual[range.clone()];
             residual.iter_mut().zip(gradient).for_each(|(r, g)| *r = -g);
@@ -299,17 +298,17 @@ impl<'a> OneVsRest<'a> {
             ..
         } = &mut self.scratch;
         sums[..busy.len() * cols * LANES].fill(0.0);
-        for (panel, product) in products.chunks_mut(classes * PANEL).enumerate() {
-            self.x.times(panel, search, busy, product);
-            let parts = product.chunks(PANEL).zip(values.chunks_mut(PANEL));
+        for (block, product) in products.chunks_mut(classes * BLOCK).enumerate() {
+            self.x.times(block, search, busy, product);
+            let parts = product.chunks(BLOCK).zip(values.chunks_mut(BLOCK));
             for ((product, value), &class) in parts.zip(busy) {
-                let at = (panel * classes + class as usize) * PANEL;
-                let curvature = &self.curvature[at..at + PANEL];
+                let at = (block * classes + class as usize) * BLOCK;
+                let curvature = &self.curvature[at..at + BLOCK];
                 for ((v, p), h) in value.iter_mut().zip(product).zip(curvature) {
                     *v = p * h;
                 }
             }
-            self.x.add_transposed(panel, values, busy.len(), sums);
+            self.x.add_transposed(block, values, busy.len(), sums);
         }
         fold_lanes(sums, &mut folded[..busy.len() * cols]);
         for (sum, &class) in folded.chunks(cols).zip(busy) {
@@ -338,11 +337,11 @@ impl<'a> OneVsRest<'a> {
         let length = (*energy / dot(search, image)) as f32;
         add_scaled(&mut self.step.weights[range], length, search);
         add_scaled(residual, -length, image);
-        let margins = self.step.margins.chunks_mut(classes * PANEL);
-        for (margins, product) in margins.zip(products.chunks(classes * PANEL)) {
-            let product = &product[slot * PANEL..(slot + 1) * PANEL];
+        let margins = self.step.margins.chunks_mut(classes * BLOCK);
+        for (margins, product) in margins.zip(products.chunks(classes * BLOCK)) {
+            let product = &product[slot * BLOCK..(slot + 1) * BLOCK];
             add_scaled(
-                &mut margins[class * PANEL..(class + 1) * PANEL],
+                &mut margins[class * BLOCK..(class + 1) * BLOCK],
                 length,
                 product,
             );
@@ -361,33 +360,26 @@ impl<'a> OneVsRest<'a> {
     /// Takes the steps of the listed classes, shortening those that overshoot: the objective is
     /// convex, so the slope along the step at its end tells.
     fn advance(&mut self, open: &[u32], c: f64) {
+        let mut entry = vec![0.0; self.constant.len()];
+        for &class in open {
+            entry[class as usize] = self.slope_along_step(class as usize);
+            self.move_by_step(class as usize, 1.0);
+        }
         let mut moving = open.to_vec();
-        let entry: Vec<f64> = open
-            .iter()
-            .map(|&k| self.slope_along_step(k as usize))
-            .collect();
-        let mut entry_of = vec![0.0; self.constant.len()];
-        open.iter()
-            .zip(entry)
-            .for_each(|(&k, e)| entry_of[k as usize] = e);
-        moving
-            .iter()
-            .for_each(|&k| self.move_by_step(k as usize, 1.0));
         for _ in 0..MAX_STEPS {
             self.slopes(&moving, c);
-            moving.retain(|&k| {
-                let entry = entry_of[k as usize];
-                self.slope_along_step(k as usize) > OVERSHOOT * -entry
-            });
+            moving.retain(|&k| self.slope_along_step(k as usize) > -OVERSHOOT * entry[k as usize]);
             if moving.is_empty() {
                 return;
             }
-            for &k in &moving {
-                let (entry, end) = (entry_of[k as usize], self.slope_along_step(k as usize));
-                let keep = (entry / (entry - end)).clamp(0.1, 0.9);
-                self.move_by_step(k as usize, keep as f32 - 1.0);
-                self.scale_step(k as usize, keep as f32);
-                entry_of[k as usize] *= keep;
+            for &class in &moving {
+                let k = class as usize;
+                // Where the slope would be zero if it changed evenly.
+                let share = entry[k] / (entry[k] - self.slope_along_step(k));
+                let share = share.clamp(0.1, 0.9);
+                self.move_by_step(k, share as f32 - 1.0);
+                self.scale_step(k, share as f32);
+                entry[k] *= share;
             }
         }
     }
@@ -407,9 +399,9 @@ impl<'a> OneVsRest<'a> {
             share,
             &self.step.weights[range],
         );
-        let steps = self.step.margins.chunks(classes * PANEL);
-        for (now, step) in self.now.margins.chunks_mut(classes * PANEL).zip(steps) {
-            let range = class * PANEL..(class + 1) * PANEL;
+        let steps = self.step.margins.chunks(classes * BLOCK);
+        for (now, step) in self.now.margins.chunks_mut(classes * BLOCK).zip(steps) {
+            let range = class * BLOCK..(class + 1) * BLOCK;
             add_scaled(&mut now[range.clone()], share, &step[range]);
         }
     }
@@ -417,10 +409,14 @@ impl<'a> OneVsRest<'a> {
     fn scale_step(&mut self, class: usize, share: f32) {
         let (classes, cols) = (self.constant.len(), self.x.cols());
         let weights = &mut self.step.weights[class * cols..(class + 1) * cols];
-        weights.iter_mut().for_each(|v| *v *= share);
-        for step in self.step.margins.chunks_mut(classes * PANEL) {
-            let part = &mut step[class * PANEL..(class + 1) * PANEL];
-            part.iter_mut().for_each(|v| *v *= share);
+        for v in weights {
+            *v *= share;
+        }
+        for step in self.step.margins.chunks_mut(classes * BLOCK) {
+            let part = &mut step[class * BLOCK..(class + 1) * BLOCK];
+            for v in part {
+                *v *= share;
+            }
         }
     }
 }
@@ -447,8 +443,87 @@ fn add_scaled(to: &mut [f32], scale: f32, from: &[f32]) {
     to.iter_mut().zip(from).for_each(|(t, f)| *t += scale * f);
 }
 
-fn difference(a: &[f32], b: &[f32], out: &mut [f32]) {
-    out.iter_mut()
-        .zip(a.iter().zip(b))
-        .for_each(|(o, (a, b))| *o = a - b);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blnn_kernels::Matrix;
+
+    fn data() -> (Matrix, Vec<u32>) {
+        let x = Matrix::from_fn(200, 6, |i, j| {
+            ((i * (j + 3) * 13 + j * 29) as f32 * 0.37).sin()
+        });
+        let class =
+            |i: usize| u32::from(x.get(i, 0) + 0.6 * x.get(i, 3) > 0.4) + u32::from(i % 11 == 0);
+        let targets = (0..200).map(class).collect();
+        (x, targets)
+    }
+
+    /// Gradient of liblinear's objective, in double precision and by its definition.
+    fn gradient(x: &Matrix, targets: &[u32], class: u32, w: &[f32], c: f64) -> f64 {
+        let mut g: Vec<f64> = w.iter().map(|&w| f64::from(w)).collect();
+        for (i, &t) in targets.iter().enumerate() {
+            let y = if t == class { 1.0 } else { -1.0 };
+            let pull = -c * y / (1.0 + (y * dot(x.row(i), w)).exp());
+            g.iter_mut()
+                .zip(x.row(i))
+                .for_each(|(g, &x)| *g += pull * f64::from(x));
+        }
+        g.iter().map(|g| g * g).sum::<f64>().sqrt()
+    }
+
+    #[test]
+    fn every_fit_of_the_path_reaches_liblinears_tolerance() {
+        let (x, targets) = data();
+        let packed = TallMatrix::new(&x);
+        let mut fits = OneVsRest::new(&packed, &targets, 3);
+        for exponent in -10..=10 {
+            let c = 2.0_f64.powi(exponent);
+            fits.fit(c);
+            for class in 0..3 {
+                let w = fits.row(fits.weights(), class as usize);
+                let (now, start) = (
+                    gradient(&x, &targets, class, w, c),
+                    gradient(&x, &targets, class, &[0.0; 6], c),
+                );
+                // The rarest class holds a fifth of the rows or less.
+                assert!(
+                    now < 1.1e-4 * 0.5 * start,
+                    "class {class}, C = {c}: {now} of {start}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_start_from_far_away_gets_there_too() {
+        let (x, targets) = data();
+        let packed = TallMatrix::new(&x);
+        let mut fits = OneVsRest::new(&packed, &targets, 3);
+        fits.start_from(&[3.0; 18]);
+        fits.fit(16.0);
+        for class in 0..3 {
+            let now = gradient(
+                &x,
+                &targets,
+                class,
+                fits.row(fits.weights(), class as usize),
+                16.0,
+            );
+            let start = gradient(&x, &targets, class, &[0.0; 6], 16.0);
+            assert!(
+                now < 1.1e-4 * 0.5 * start,
+                "class {class}: {now} of {start}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_class_without_rows_is_constant() {
+        let x = Matrix::from_fn(20, 2, |i, j| (i * 3 + j) as f32 * 0.1);
+        let packed = TallMatrix::new(&x);
+        let mut fits = OneVsRest::new(&packed, &[1; 20], 2);
+        fits.fit(1.0);
+        assert_eq!(fits.constant(), [Some(false), Some(true)]);
+        assert!(fits.weights().iter().all(|&w| w == 0.0));
+    }
 }

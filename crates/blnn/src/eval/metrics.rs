@@ -67,7 +67,10 @@ impl Contingency {
 pub fn normalized_mutual_information(classes: &[u32], clusters: &[u32]) -> f64 {
     assert_eq!(classes.len(), clusters.len(), "one cluster a row");
     let table = Contingency::new(classes, clusters);
-    let mean = (table.entropy(&table.classes) + table.entropy(&table.clusters)) / 2.0;
+    let mean = f64::midpoint(
+        table.entropy(&table.classes),
+        table.entropy(&table.clusters),
+    );
     // One class and one cluster: they agree.
     if mean == 0.0 {
         1.0

@@ -104,7 +104,11 @@ impl Nearest {
     fn search(&mut self, first: usize, products: &[f32]) {
         for (stride, products) in products.chunks(STRIDE).enumerate() {
             let threshold = self.threshold();
-            if products.iter().fold(false, |any, &p| any | (p > threshold)) {
+            // The maximum is found without branches, unlike the first that exceeds.
+            let largest = products
+                .iter()
+                .fold(f32::NEG_INFINITY, |m, &p| if p > m { p } else { m });
+            if largest > threshold {
                 for (offset, &product) in products.iter().enumerate() {
                     self.offer(first + stride * STRIDE + offset, product);
                 }

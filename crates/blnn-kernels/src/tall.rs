@@ -1,15 +1,15 @@
-//! [`Panels`]: a tall matrix packed once for many narrow products with it and its transpose.
+//! [`TallMatrix`]: a tall matrix packed once for many narrow products with it and its transpose.
 //!
 //! Linear models and k-means multiply the same `n × d` matrix by a handful of vectors hundreds of
 //! times. A general product would pack the tall side again on every call and pad the narrow one;
-//! here the packing happens once. A panel holds [`PANEL`] rows column by column:
+//! here the packing happens once. A block holds [`BLOCK`] rows column by column:
 //!
 //! ```text
-//!   panel p:   column 0 of rows 128p .. 128p+128, column 1 of the same rows, …
+//!   block p:   column 0 of rows 128p .. 128p+128, column 1 of the same rows, …
 //! ```
 //!
 //! so both directions of the product read it in order and vectorise over rows, with no padding of
-//! columns or of vectors. Missing rows of the last panel are zero and contribute nothing.
+//! columns or of vectors. Missing rows of the last block are zero and contribute nothing.
 //! Everything runs on the calling thread, in an order fixed by the shape.
 
 use crate::Matrix;
@@ -19,25 +19,25 @@ mod sweep;
 
 pub use sweep::{logistic_into, nearest_into};
 
-/// Rows of one panel. A panel of 256 columns is 128 KiB: it stays in the second-level cache
+/// Rows of one block. A block of 256 columns is 128 KiB: it stays in the second-level cache
 /// while both directions of a product pass over it.
-pub const PANEL: usize = 128;
+pub const BLOCK: usize = 128;
 
-/// Partial sums kept for one element of a transposed product, see [`Panels::add_transposed`].
+/// Partial sums kept for one element of a transposed product, see [`TallMatrix::add_transposed`].
 pub const LANES: usize = 16;
 
-/// Rows are handled in groups of this many, so the last panel wastes fewer than a group.
+/// Rows are handled in groups of this many, so the last block wastes fewer than a group.
 const GROUP: usize = 64;
 
-/// A tall matrix in panels of [`PANEL`] rows.
+/// A tall matrix in blocks of [`BLOCK`] rows.
 #[derive(Clone, Debug)]
-pub struct Panels {
+pub struct TallMatrix {
     rows: usize,
     cols: usize,
     data: Vec<f32>,
 }
 
-impl Panels {
+impl TallMatrix {
     /// Packs all rows of `x`.
     pub fn new(x: &Matrix) -> Self {
         Self::pack(x, x.rows(), |i| i)
@@ -54,11 +54,11 @@ impl Panels {
 
     fn pack(x: &Matrix, rows: usize, source: impl Fn(usize) -> usize) -> Self {
         let cols = x.cols();
-        let mut data = vec![0.0; rows.div_ceil(PANEL) * cols * PANEL];
+        let mut data = vec![0.0; rows.div_ceil(BLOCK) * cols * BLOCK];
         for i in 0..rows {
-            let start = i / PANEL * cols * PANEL + i % PANEL;
+            let start = i / BLOCK * cols * BLOCK + i % BLOCK;
             for (j, &value) in x.row(source(i)).iter().enumerate() {
-                data[start + j * PANEL] = value;
+                data[start + j * BLOCK] = value;
             }
         }
         Self { rows, cols, data }
@@ -74,85 +74,85 @@ impl Panels {
         self.cols
     }
 
-    /// Number of panels.
+    /// Number of blocks.
     pub fn count(&self) -> usize {
-        self.rows.div_ceil(PANEL)
+        self.rows.div_ceil(BLOCK)
     }
 
-    /// How many rows of `panel` are in the matrix.
-    pub fn rows_in(&self, panel: usize) -> usize {
-        (self.rows - panel * PANEL).min(PANEL)
+    /// How many rows of `block` are in the matrix.
+    pub fn rows_in(&self, block: usize) -> usize {
+        (self.rows - block * BLOCK).min(BLOCK)
     }
 
-    fn columns(&self, panel: usize) -> &[f32] {
-        &self.data[panel * self.cols * PANEL..(panel + 1) * self.cols * PANEL]
+    fn columns(&self, block: usize) -> &[f32] {
+        &self.data[block * self.cols * BLOCK..(block + 1) * self.cols * BLOCK]
     }
 
-    /// Rows of `panel` that the kernels visit: those in the matrix, rounded up to a group.
-    fn visited(&self, panel: usize) -> usize {
-        self.rows_in(panel).next_multiple_of(GROUP)
+    /// Rows of `block` that the kernels visit: those in the matrix, rounded up to a group.
+    fn visited(&self, block: usize) -> usize {
+        self.rows_in(block).next_multiple_of(GROUP)
     }
 
-    /// `out[v * PANEL + i] = Σ_j vectors[which[v] * cols + j] · x[i, j]` over the rows `i` of
-    /// `panel`: its product with the vectors that `which` lists.
+    /// `out[v * BLOCK + i] = Σ_j vectors[which[v] * cols + j] · x[i, j]` over the rows `i` of
+    /// `block`: its product with the vectors that `which` lists.
     ///
     /// # Panics
-    /// If `vectors` lacks a listed vector or `out` is shorter than `which.len() * PANEL`.
+    /// If `vectors` lacks a listed vector or `out` is shorter than `which.len() * BLOCK`.
     #[track_caller]
-    pub fn times(&self, panel: usize, vectors: &[f32], which: &[u32], out: &mut [f32]) {
-        self.check(vectors, which, self.cols);
-        assert!(out.len() >= which.len() * PANEL, "panel product: output");
+    pub fn times(&self, block: usize, vectors: &[f32], which: &[u32], out: &mut [f32]) {
+        self.check(vectors, which);
+        assert!(out.len() >= which.len() * BLOCK, "block product: output");
         sweep::times(
-            self.columns(panel),
-            self.visited(panel),
+            self.columns(block),
+            self.visited(block),
             vectors,
             which,
             out,
         );
     }
 
-    /// `sums[v][j] += Σ_i values[v * PANEL + i] · x[i, j]` over the rows `i` of `panel`, where an
+    /// `sums[v][j] += Σ_i values[v * BLOCK + i] · x[i, j]` over the rows `i` of `block`, where an
     /// element `sums[v][j]` is kept as [`LANES`] partial sums at `(v * cols + j) * LANES`.
-    /// [`fold_lanes`] adds them up after the last panel.
+    /// [`fold_lanes`] adds them up after the last block.
     ///
     /// # Panics
     /// If `values` or `sums` is too short for `vectors` vectors.
     #[track_caller]
-    pub fn add_transposed(&self, panel: usize, values: &[f32], vectors: usize, sums: &mut [f32]) {
-        assert!(values.len() >= vectors * PANEL, "panel product: values");
+    pub fn add_transposed(&self, block: usize, values: &[f32], vectors: usize, sums: &mut [f32]) {
+        assert!(values.len() >= vectors * BLOCK, "block product: values");
         assert!(
             sums.len() >= vectors * self.cols * LANES,
-            "panel product: sums"
+            "block product: sums"
         );
         sweep::add_transposed::<false>(
-            self.columns(panel),
-            self.visited(panel),
+            self.columns(block),
+            self.visited(block),
             values,
             vectors,
             sums,
         );
     }
 
-    /// As [`Panels::add_transposed`] with `x[i, j]²` in place of `x[i, j]`.
+    /// As [`TallMatrix::add_transposed`] with `x[i, j]²` in place of `x[i, j]`.
     ///
     /// # Panics
     /// If `values` or `sums` is too short for `vectors` vectors.
     #[track_caller]
     pub fn add_transposed_squares(
         &self,
-        panel: usize,
+        block: usize,
         values: &[f32],
         vectors: usize,
         sums: &mut [f32],
     ) {
-        assert!(values.len() >= vectors * PANEL, "panel product: values");
+        assert!(values.len() >= vectors * BLOCK, "block product: values");
         assert!(
             sums.len() >= vectors * self.cols * LANES,
-            "panel product: sums"
+            "block product: sums"
         );
         sweep::add_transposed::<true>(
-            self.columns(panel),
-            self.visited(panel),
+            self.columns(block),
+            self.visited(block),
             values,
             vectors,
             sums,
@@ -160,11 +160,11 @@ impl Panels {
     }
 
     #[track_caller]
-    fn check(&self, vectors: &[f32], which: &[u32], cols: usize) {
-        let held = vectors.len() / cols.max(1);
+    fn check(&self, vectors: &[f32], which: &[u32]) {
+        let held = vectors.len() / self.cols.max(1);
         assert!(
             which.iter().all(|&v| (v as usize) < held),
-            "panel product: a listed vector is not among the {held} given"
+            "block product: a listed vector is not among the {held} given"
         );
     }
 }
@@ -210,16 +210,16 @@ mod tests {
     fn product_agrees_with_the_definition_for_any_choice_of_vectors() {
         for (n, d, k) in SHAPES {
             let (x, w) = (sample(n, d), vectors(k + 2, d));
-            let panels = Panels::new(&x);
+            let blocks = TallMatrix::new(&x);
             let which: Vec<u32> = (0..k as u32).rev().map(|v| v + 1).collect();
-            let mut out = vec![0.0; k * PANEL];
-            for p in 0..panels.count() {
-                panels.times(p, &w, &which, &mut out);
+            let mut out = vec![0.0; k * BLOCK];
+            for p in 0..blocks.count() {
+                blocks.times(p, &w, &which, &mut out);
                 for (slot, &v) in which.iter().enumerate() {
-                    for i in 0..panels.rows_in(p) {
-                        let row = x.row(p * PANEL + i);
+                    for i in 0..blocks.rows_in(p) {
+                        let row = x.row(p * BLOCK + i);
                         let want: f32 = (0..d).map(|j| row[j] * w[v as usize * d + j]).sum();
-                        let got = out[slot * PANEL + i];
+                        let got = out[slot * BLOCK + i];
                         assert!((got - want).abs() < 1e-4, "{n}×{d}×{k}: {got} for {want}");
                     }
                 }
@@ -230,14 +230,14 @@ mod tests {
     #[test]
     fn transposed_product_agrees_with_the_definition() {
         for (n, d, k) in SHAPES {
-            let (x, panels) = (sample(n, d), Panels::new(&sample(n, d)));
+            let (x, blocks) = (sample(n, d), TallMatrix::new(&sample(n, d)));
             let value = |v: usize, i: usize| ((v * 7 + i * 3) as f32 * 0.29).sin();
             let (mut sums, mut squares) = (vec![0.0; k * d * LANES], vec![0.0; k * d * LANES]);
-            for p in 0..panels.count() {
-                let at = |s: usize| value(s / PANEL, p * PANEL + s % PANEL);
-                let values: Vec<f32> = (0..k * PANEL).map(at).collect();
-                panels.add_transposed(p, &values, k, &mut sums);
-                panels.add_transposed_squares(p, &values, k, &mut squares);
+            for p in 0..blocks.count() {
+                let at = |s: usize| value(s / BLOCK, p * BLOCK + s % BLOCK);
+                let values: Vec<f32> = (0..k * BLOCK).map(at).collect();
+                blocks.add_transposed(p, &values, k, &mut sums);
+                blocks.add_transposed_squares(p, &values, k, &mut squares);
             }
             let (mut got, mut got2) = (vec![0.0; k * d], vec![0.0; k * d]);
             fold_lanes(&sums, &mut got);
@@ -263,11 +263,11 @@ mod tests {
     #[test]
     fn gather_packs_listed_rows() {
         let x = sample(10, 3);
-        let panels = Panels::gather(&x, &[7, 2]);
-        let mut out = vec![0.0; PANEL];
-        panels.times(0, &[0.0, 1.0, 0.0], &[0], &mut out);
+        let blocks = TallMatrix::gather(&x, &[7, 2]);
+        let mut out = vec![0.0; BLOCK];
+        blocks.times(0, &[0.0, 1.0, 0.0], &[0], &mut out);
         assert_eq!(
-            (panels.rows(), out[0], out[1]),
+            (blocks.rows(), out[0], out[1]),
             (2, x.get(7, 1), x.get(2, 1))
         );
     }
@@ -275,6 +275,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "listed vector")]
     fn missing_vectors_are_refused() {
-        Panels::new(&sample(4, 3)).times(0, &[0.0; 6], &[2], &mut [0.0; PANEL]);
+        TallMatrix::new(&sample(4, 3)).times(0, &[0.0; 6], &[2], &mut [0.0; BLOCK]);
     }
 }

@@ -1,9 +1,14 @@
-//! The loops over a panel, written once over [`Lanes`] and chosen for the processor at run time.
+//! The loops over a block, written once over [`Lanes`] and chosen for the processor at run time.
+
+#![expect(
+    clippy::inline_always,
+    reason = "a loop must be compiled into its caller, which has the instruction set"
+)]
 
 use super::lanes::Lanes;
-use super::{GROUP, LANES, PANEL};
+use super::{BLOCK, GROUP, LANES};
 
-/// Vectors handled together: each load of the panel serves this many.
+/// Vectors handled together: each load of the block serves this many.
 const VECTORS: usize = 4;
 
 /// Defines a safe function that runs `$body::<L>` with the widest registers the processor has.
@@ -40,18 +45,18 @@ macro_rules! dispatch {
 }
 
 dispatch! {
-    /// Product of the first `visited` rows of a panel with the listed vectors; shapes are the
+    /// Product of the first `visited` rows of a block with the listed vectors; shapes are the
     /// caller's to check.
     pub(super) fn times(columns: &[f32], visited: usize, vectors: &[f32], which: &[u32], out: &mut [f32]) = times_in
 }
 
 dispatch! {
-    /// Transposed product of a panel, or of its squares, added to lanes of partial sums.
+    /// Transposed product of a block, or of its squares, added to lanes of partial sums.
     pub(super) fn add_transposed<const SQUARE: bool>(columns: &[f32], visited: usize, values: &[f32], vectors: usize, sums: &mut [f32]) = add_transposed_in
 }
 
 /// # Safety
-/// The processor must have the instruction set of `L`; `out` holds `which.len() * PANEL` values
+/// The processor must have the instruction set of `L`; `out` holds `which.len() * BLOCK` values
 /// and `vectors` all the listed vectors.
 #[inline(always)]
 unsafe fn times_in<L: Lanes>(
@@ -61,8 +66,8 @@ unsafe fn times_in<L: Lanes>(
     which: &[u32],
     out: &mut [f32],
 ) {
-    let cols = columns.len() / PANEL;
-    for (tile, out) in which.chunks(VECTORS).zip(out.chunks_mut(VECTORS * PANEL)) {
+    let cols = columns.len() / BLOCK;
+    for (tile, out) in which.chunks(VECTORS).zip(out.chunks_mut(VECTORS * BLOCK)) {
         // A short tile repeats its last vector, whose result is then written twice.
         let slot = |v: usize| v.min(tile.len() - 1);
         let w: [&[f32]; VECTORS] = std::array::from_fn(|v| {
@@ -71,7 +76,7 @@ unsafe fn times_in<L: Lanes>(
         });
         let mut row = 0;
         while row < visited {
-            // SAFETY: rows row .. row + TILE·WIDTH lie in the panel, because `visited` is a
+            // SAFETY: rows row .. row + TILE·WIDTH lie in the block, because `visited` is a
             // multiple of GROUP, which every TILE·WIDTH divides.
             let sums = unsafe {
                 match tile.len() {
@@ -83,7 +88,7 @@ unsafe fn times_in<L: Lanes>(
             };
             for (v, sums) in sums.iter().enumerate().take(tile.len()) {
                 for (r, sum) in sums.iter().enumerate().take(L::TILE) {
-                    let to = &mut out[v * PANEL + row + r * L::WIDTH..][..L::WIDTH];
+                    let to = &mut out[v * BLOCK + row + r * L::WIDTH..][..L::WIDTH];
                     // SAFETY: `to` holds WIDTH values.
                     unsafe { sum.store(to.as_mut_ptr()) };
                 }
@@ -95,11 +100,11 @@ unsafe fn times_in<L: Lanes>(
 
 /// Most registers of rows a tile spans on any instruction set.
 const MAX_TILE: usize = 4;
-const _: () = assert!(PANEL.is_multiple_of(GROUP) && GROUP.is_multiple_of(MAX_TILE * LANES));
+const _: () = assert!(BLOCK.is_multiple_of(GROUP) && GROUP.is_multiple_of(MAX_TILE * LANES));
 
 /// # Safety
 /// The processor must have the instruction set of `L`; `columns` starts at a row with at least
-/// `TILE * WIDTH` rows of the panel after it.
+/// `TILE * WIDTH` rows of the block after it.
 #[inline(always)]
 unsafe fn tile_product<L: Lanes, const V: usize>(
     columns: &[f32],
@@ -108,12 +113,12 @@ unsafe fn tile_product<L: Lanes, const V: usize>(
     // SAFETY: as the caller promises; each `x` chunk has the rows of the tile.
     unsafe {
         let mut sums = [[L::splat(0.0); MAX_TILE]; VECTORS];
-        for (j, x) in columns.chunks(PANEL).enumerate().take(w[0].len()) {
+        for (j, x) in columns.chunks(BLOCK).enumerate().take(w[0].len()) {
             let x = x.as_ptr();
             for v in 0..V {
                 let weight = L::splat(*w[v].get_unchecked(j));
-                for r in 0..L::TILE {
-                    sums[v][r] = L::load(x.add(r * L::WIDTH)).mul_add(weight, sums[v][r]);
+                for (r, sum) in sums[v].iter_mut().enumerate().take(L::TILE) {
+                    *sum = L::load(x.add(r * L::WIDTH)).mul_add(weight, *sum);
                 }
             }
         }
@@ -122,7 +127,7 @@ unsafe fn tile_product<L: Lanes, const V: usize>(
 }
 
 /// # Safety
-/// The processor must have the instruction set of `L`; `values` holds `vectors * PANEL` values
+/// The processor must have the instruction set of `L`; `values` holds `vectors * BLOCK` values
 /// and `sums` `vectors * cols * LANES`.
 #[inline(always)]
 unsafe fn add_transposed_in<L: Lanes, const SQUARE: bool>(
@@ -132,9 +137,9 @@ unsafe fn add_transposed_in<L: Lanes, const SQUARE: bool>(
     vectors: usize,
     sums: &mut [f32],
 ) {
-    let cols = columns.len() / PANEL;
+    let cols = columns.len() / BLOCK;
     for first in (0..vectors).step_by(VECTORS) {
-        let values = &values[first * PANEL..];
+        let values = &values[first * BLOCK..];
         let sums = &mut sums[first * cols * LANES..];
         // SAFETY: as the caller promises.
         unsafe {
@@ -159,10 +164,10 @@ unsafe fn strip<L: Lanes, const SQUARE: bool, const V: usize>(
     values: &[f32],
     sums: &mut [f32],
 ) {
-    let cols = columns.len() / PANEL;
+    let cols = columns.len() / BLOCK;
     let (x, values, sums) = (columns.as_ptr(), values.as_ptr(), sums.as_mut_ptr());
     let mut j = 0;
-    // SAFETY: columns j .. j + C and vectors 0 .. V exist, and `visited` ≤ PANEL rows of each.
+    // SAFETY: columns j .. j + C and vectors 0 .. V exist, and `visited` ≤ BLOCK rows of each.
     unsafe {
         while j + L::TILE <= cols {
             match L::TILE {
@@ -181,8 +186,8 @@ unsafe fn strip<L: Lanes, const SQUARE: bool, const V: usize>(
 /// The transposed product of `V` vectors with the columns `j .. j + C`.
 ///
 /// # Safety
-/// `x` points to `cols` columns of PANEL rows, `values` to `V` vectors of PANEL rows and `sums`
-/// to `V * cols * LANES` values; `j + C ≤ cols`; `visited ≤ PANEL` is a multiple of `WIDTH`.
+/// `x` points to `cols` columns of BLOCK rows, `values` to `V` vectors of BLOCK rows and `sums`
+/// to `V * cols * LANES` values; `j + C ≤ cols`; `visited ≤ BLOCK` is a multiple of `WIDTH`.
 #[inline(always)]
 unsafe fn corner<L: Lanes, const SQUARE: bool, const V: usize, const C: usize>(
     x: *const f32,
@@ -203,11 +208,11 @@ unsafe fn corner<L: Lanes, const SQUARE: bool, const V: usize, const C: usize>(
         }
         for row in (0..visited).step_by(L::WIDTH) {
             let column: [L; C] = std::array::from_fn(|c| {
-                let value = L::load(x.add((j + c) * PANEL + row));
+                let value = L::load(x.add((j + c) * BLOCK + row));
                 if SQUARE { value.mul(value) } else { value }
             });
             for (v, acc) in acc.iter_mut().enumerate() {
-                let value = L::load(values.add(v * PANEL + row));
+                let value = L::load(values.add(v * BLOCK + row));
                 for (acc, column) in acc.iter_mut().zip(column) {
                     *acc = value.mul_add(column, *acc);
                 }
@@ -265,12 +270,12 @@ vectorise! {
 }
 
 vectorise! {
-    /// For each row of a panel the vector `v` with the least `offsets[v] - dots[v * PANEL + row]`
+    /// For each row of a block the vector `v` with the least `offsets[v] - dots[v * BLOCK + row]`
     /// (the nearest centre, if `dots` are products and `offsets` half squared norms), the first
     /// of several equals, and that least value.
     ///
     /// # Panics
-    /// If `best` or `label` is longer than a panel or `dots` is too short.
+    /// If `best` or `label` is longer than a block or `dots` is too short.
     pub fn nearest_into(dots: &[f32], offsets: &[f32], best: &mut [f32], label: &mut [u32]) = nearest_in
 }
 
@@ -311,10 +316,10 @@ fn logistic_in<const FMA: bool>(z: &[f32], out: &mut [f32]) {
 #[inline(always)]
 fn nearest_in<const FMA: bool>(dots: &[f32], offsets: &[f32], best: &mut [f32], label: &mut [u32]) {
     let rows = best.len();
-    assert!(rows <= PANEL && label.len() == rows, "nearest: rows");
+    assert!(rows <= BLOCK && label.len() == rows, "nearest: rows");
     best.fill(f32::INFINITY);
     label.fill(0);
-    for (v, (dots, &offset)) in dots.chunks(PANEL).zip(offsets).enumerate() {
+    for (v, (dots, &offset)) in dots.chunks(BLOCK).zip(offsets).enumerate() {
         for ((best, label), &dot) in best.iter_mut().zip(label.iter_mut()).zip(&dots[..rows]) {
             let distance = offset - dot;
             *label = if distance < *best { v as u32 } else { *label };
@@ -329,13 +334,13 @@ mod tests {
 
     #[test]
     fn every_instruction_set_agrees_with_the_portable_lanes() {
-        let columns: Vec<f32> = (0..9 * PANEL).map(|i| (i as f32 * 0.13).sin()).collect();
+        let columns: Vec<f32> = (0..9 * BLOCK).map(|i| (i as f32 * 0.13).sin()).collect();
         let w: Vec<f32> = (0..7 * 9).map(|i| (i as f32 * 0.7).cos()).collect();
         let which = [0, 2, 3, 5, 6];
-        let (mut a, mut b) = (vec![0.0; 5 * PANEL], vec![0.0; 5 * PANEL]);
-        times(&columns, PANEL, &w, &which, &mut a);
+        let (mut a, mut b) = (vec![0.0; 5 * BLOCK], vec![0.0; 5 * BLOCK]);
+        times(&columns, BLOCK, &w, &which, &mut a);
         // SAFETY: the portable lanes need no instruction set, and the slices fit.
-        unsafe { times_in::<[f32; 4]>(&columns, PANEL, &w, &which, &mut b) };
+        unsafe { times_in::<[f32; 4]>(&columns, BLOCK, &w, &which, &mut b) };
         assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5));
 
         let (mut s, mut t) = (vec![0.5; 5 * 9 * LANES], vec![0.5; 5 * 9 * LANES]);
@@ -364,9 +369,9 @@ mod tests {
 
     #[test]
     fn nearest_takes_the_first_of_equals() {
-        let mut dots = vec![0.0; 3 * PANEL];
+        let mut dots = vec![0.0; 3 * BLOCK];
         dots[0] = 1.0;
-        dots[2 * PANEL + 1] = 2.0;
+        dots[2 * BLOCK + 1] = 2.0;
         let (mut best, mut label) = ([0.0; 3], [9; 3]);
         nearest_into(&dots, &[0.5; 3], &mut best, &mut label);
         assert_eq!((label, best), ([0, 2, 0], [-0.5, -1.5, 0.5]));

@@ -1,5 +1,10 @@
 //! One vector register of `f32`, as three instruction sets offer it.
 
+#![expect(
+    clippy::inline_always,
+    reason = "an operation must be compiled into its caller, which has the instruction set"
+)]
+
 /// A register of [`Lanes::WIDTH`] values. The kernels in [`super::sweep`] are written once over
 /// this trait and instantiated for each instruction set.
 ///
@@ -57,7 +62,11 @@ impl Lanes for [f32; 4] {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::Lanes;
-    use std::arch::x86_64::*;
+    use std::arch::x86_64::{
+        __m256, __m512, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_mul_ps, _mm256_set1_ps,
+        _mm256_storeu_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mul_ps, _mm512_set1_ps,
+        _mm512_storeu_ps,
+    };
 
     impl Lanes for __m256 {
         const WIDTH: usize = 8;
