@@ -64,7 +64,9 @@ impl Golden {
     fn flags(&self, name: &str, step: usize, view: usize) -> Vec<bool> {
         let n = self.array(name).shape()[2];
         let array = self.array(name);
-        let Values::Bool(all) = array.values() else { panic!("{name} holds flags") };
+        let Values::Bool(all) = array.values() else {
+            panic!("{name} holds flags")
+        };
         all[(step * 2 + view) * n..][..n].to_vec()
     }
 

@@ -155,7 +155,8 @@ fn on_a_full_disk(folder: &std::path::Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
     let script = "trap '' XFSZ; ulimit -f 8; exec \"$0\" train \"$@\"";
     command.args(["-c", script, env!("CARGO_BIN_EXE_blnn")]);
-    command.args(TINY).args(arguments).current_dir(folder);
+    command.args(TINY).args(["--eval-every", "0"]);
+    command.args(arguments).current_dir(folder);
     command
 }
 

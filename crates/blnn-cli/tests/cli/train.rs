@@ -4,7 +4,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::common::{blnn, finish, metrics, names, read, refusal, signal_when, told, train};
+use crate::common::{
+    blnn, finish, metrics, names, read, refusal, scored_train, signal_when, told, train,
+};
 
 /// Long enough to be caught in the middle, since every third epoch is saved to the disk.
 const LONG: [&str; 6] = ["--epochs", "90", "--seed", "7", "--out", "run"];
@@ -206,6 +208,58 @@ fn a_reader_who_has_seen_enough_is_no_error() {
     let mut command = train(folder.path(), &["--print-config"]);
     let status = command.stdout(writer).status().unwrap();
     assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn scores_are_recorded_and_both_rules_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--epochs", "6", "--eval-every", "4", "--out", "run"];
+    let (code, stdout, stderr) = finish(&mut scored_train(folder.path(), &arguments));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("(last epoch)"), "{stdout}");
+    assert!(
+        stdout.contains("(best of 2, chosen on the test score"),
+        "{stdout}"
+    );
+    let run = folder.path().join("run");
+    let scored: Vec<u64> = metrics(&run)
+        .iter()
+        .filter(|r| {
+            r["scores"]["accuracy"]
+                .as_f64()
+                .is_some_and(|a| (0.0..=100.0).contains(&a))
+        })
+        .filter_map(|r| r["epoch"].as_u64())
+        .collect();
+    assert_eq!(scored, [4, 6]);
+    // What was recorded is what `blnn eval` finds in the file.
+    let eval = [
+        "eval",
+        "run/embeddings.npy",
+        "--labels",
+        "cora",
+        "--tasks",
+        "similar",
+    ];
+    let (code, stdout, stderr) = finish(blnn(folder.path()).args(eval).args(["--format", "json"]));
+    assert_eq!(code, 0, "{stderr}");
+    let recorded = metrics(&run).pop().unwrap()["scores"]["s_at_5"].clone();
+    assert!(
+        stdout.contains(&recorded.to_string()),
+        "{recorded} in {stdout}"
+    );
+}
+
+#[test]
+fn asking_for_scores_that_cannot_be_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("ring.json"), ring_of_equals(20)).unwrap();
+    let arguments = ["ring.json", "--epochs", "3", "--eval-every", "1"];
+    let stderr = refusal(&mut scored_train(folder.path(), &arguments));
+    assert!(stderr.contains("--eval-every"), "{stderr}");
+    let (code, stdout, stderr) = finish(&mut scored_train(folder.path(), &arguments[..3]));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(!stdout.contains("scores"), "{stdout}");
 }
 
 /// A ring whose nodes all look alike, so that they cannot but share one embedding.
