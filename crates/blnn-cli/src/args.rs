@@ -6,6 +6,9 @@ use blnn::Method;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::commands::datasets::DatasetsArgs;
+use crate::commands::eval::EvalArgs;
+
 /// Learn node embeddings of attributed graphs without labels, and score them.
 #[derive(Debug, Parser)]
 #[command(name = "blnn", version, max_term_width = 100)]
@@ -17,7 +20,9 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Train(TrainArgs),
+    Eval(EvalArgs),
     Bench(BenchArgs),
+    Datasets(DatasetsArgs),
 }
 
 /// How results are printed on stdout.
@@ -69,6 +74,13 @@ pub(crate) struct TrainArgs {
     /// Write a line of metrics every N epochs
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = at_least_one())]
     pub(crate) log_every: u64,
+
+    /// Score the embedding every N epochs, as the paper does, and after the last one
+    ///
+    /// Without this flag a graph with labels is scored once, after the last epoch; 0 turns that
+    /// off too. Labels are used for scores only, never for training (but by `bgrl-clean`).
+    #[arg(long, value_name = "N")]
+    pub(crate) eval_every: Option<usize>,
 
     /// Print the resolved settings as a config file and stop
     #[arg(long)]

@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod output;
 mod progress;
+mod scoring;
 
 use std::io;
 use std::process::ExitCode;
@@ -19,7 +20,9 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match &cli.command {
         Command::Train(args) => commands::train::run(args),
+        Command::Eval(args) => commands::eval::run(args),
         Command::Bench(args) => commands::bench::run(args),
+        Command::Datasets(args) => commands::datasets::run(args).map(|()| ExitCode::SUCCESS),
     };
     match done {
         Ok(code) => code,

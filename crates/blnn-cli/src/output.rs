@@ -35,12 +35,12 @@ pub(crate) fn grouped(number: usize) -> String {
     groups.join(",")
 }
 
-/// A duration at the precision a person wants: "0.124 s", "58 s", "12 min", "3.1 h".
+/// A duration at the precision a person wants: "0.124 s", "58.2 s", "1.7 min", "3.1 h".
 pub(crate) fn duration(seconds: f64) -> String {
     match seconds {
-        s if s < 10.0 => format!("{s:.3} s"),
-        s if s < 100.0 => format!("{s:.0} s"),
-        s if s < 6000.0 => format!("{:.0} min", s / 60.0),
+        s if s < 1.0 => format!("{s:.3} s"),
+        s if s < 100.0 => format!("{s:.1} s"),
+        s if s < 6000.0 => format!("{:.1} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
     }
 }
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn durations_grow_their_unit() {
         let shown = [0.0123, 58.2, 720.0, 11_160.0].map(duration);
-        assert_eq!(shown, ["0.012 s", "58 s", "12 min", "3.1 h"]);
+        assert_eq!(shown, ["0.012 s", "58.2 s", "12.0 min", "3.1 h"]);
     }
 
     #[test]

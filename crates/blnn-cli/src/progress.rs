@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use blnn::{Health, Observer, Step};
+use blnn_kernels::Matrix;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output::{duration, note};
+use crate::scoring::{Named, Scoring};
 
 /// Plain lines a run writes when nobody watches a terminal.
 const LINES: usize = 20;
@@ -19,7 +21,8 @@ const FRESHNESS: f64 = 0.1;
 
 /// Shows a run on stderr: a bar on a terminal, now and then a line elsewhere.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct Progress<'g> {
+    scoring: Option<Scoring<'g>>,
     bar: ProgressBar,
     on_terminal: bool,
     epochs: usize,
@@ -28,10 +31,10 @@ pub(crate) struct Progress {
     warned: bool,
 }
 
-impl Progress {
-    /// A display for a run of `epochs`; from here on, Ctrl-C and a request to terminate let the
-    /// step at hand finish first.
-    pub(crate) fn new(epochs: usize) -> anyhow::Result<Self> {
+impl<'g> Progress<'g> {
+    /// A display for a run of `epochs`, scored now and then; from here on, Ctrl-C and a request
+    /// to terminate let the step at hand finish first.
+    pub(crate) fn new(epochs: usize, scoring: Option<Scoring<'g>>) -> anyhow::Result<Self> {
         let on_terminal = io::stderr().is_terminal();
         let target = if on_terminal {
             ProgressDrawTarget::stderr()
@@ -44,6 +47,7 @@ impl Progress {
             bar.set_style(style.progress_chars("━╸─"));
         }
         Ok(Self {
+            scoring,
             bar,
             on_terminal,
             epochs,
@@ -80,7 +84,7 @@ impl Progress {
     }
 }
 
-impl Observer for Progress {
+impl Observer for Progress<'_> {
     fn started(&mut self, epoch: usize) {
         if epoch > 0 {
             self.say(&format!("resuming after epoch {epoch} of {}", self.epochs));
@@ -121,6 +125,24 @@ impl Observer for Progress {
                 health.effective_rank, health.spread
             ));
         }
+    }
+
+    fn wants_score(&self, epoch: usize) -> bool {
+        self.scoring.as_ref().is_some_and(|s| s.due(epoch))
+    }
+
+    /// An embedding that cannot be scored is no reason to lose the training.
+    fn score(&mut self, epoch: usize, embeddings: &Matrix) -> blnn::Result<Named> {
+        let Some(scoring) = &self.scoring else {
+            return Ok(Named::new());
+        };
+        self.bar.set_message("scoring the embedding");
+        let scores = scoring.score(embeddings);
+        if let Err(error) = &scores {
+            self.say(&format!("warning: no scores at epoch {epoch}: {error}"));
+        }
+        self.bar.reset_eta();
+        Ok(scores.unwrap_or_default())
     }
 }
 

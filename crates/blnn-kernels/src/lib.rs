@@ -16,6 +16,7 @@ pub mod par;
 pub mod product;
 pub mod rows;
 mod simd;
+pub mod tall;
 mod wide;
 
 pub use csr::{Csr, CsrError, Pattern};

@@ -9,6 +9,7 @@ mod collapse;
 mod config;
 pub mod data;
 mod error;
+pub mod eval;
 mod graph;
 mod method;
 mod nearest;

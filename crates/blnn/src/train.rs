@@ -101,6 +101,32 @@ pub struct Outcome {
 /// - `Checkpoint` if the folder's checkpoint is damaged or belongs to another graph or config;
 /// - `Diverged` if the loss or a tensor is no longer finite (the last good checkpoint stays);
 /// - `Io` if a file cannot be written (the last checkpoint stays).
+///
+/// # Examples
+/// ```
+/// use blnn::{Config, Job, RunFolder, data, train};
+/// use blnn_kernels::Threads;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let graph = data::load("cora", &[])?;
+/// let mut config = Config::new();
+/// config.assign("epochs=2")?;
+/// config.assign("hidden_width=8")?;
+/// config.assign("embedding_width=4")?;
+/// let place = tempfile::tempdir()?;
+/// let folder = RunFolder::create(place.path(), false)?;
+/// let job = Job {
+///     graph: &graph,
+///     plan: &config.resolve("cora")?,
+///     threads: &Threads::new(1),
+///     folder: &folder,
+///     log_every: 1,
+/// };
+/// let outcome = train(&job, &mut ())?;
+/// assert!(outcome.finished && folder.embeddings().exists());
+/// # Ok(())
+/// # }
+/// ```
 pub fn train(job: &Job<'_>, observer: &mut dyn Observer) -> Result<Outcome> {
     let began = Instant::now();
     let mut trainer = Trainer::new(job.graph, job.plan, job.threads)?;

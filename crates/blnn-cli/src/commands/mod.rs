@@ -1,6 +1,9 @@
 //! One file a command, each with a `run` that returns the exit code.
 
 pub(crate) mod bench;
+pub(crate) mod datasets;
+pub(crate) mod eval;
+mod eval_report;
 pub(crate) mod train;
 
 use std::path::Path;
@@ -9,10 +12,7 @@ use blnn::{Graph, data};
 
 /// Loads the graph a user named: a data set or a file.
 pub(crate) fn load_graph(name: &str, data_dir: Option<&Path>) -> blnn::Result<Graph> {
-    data::load(
-        name,
-        &data::folders::search(data_dir, |n| std::env::var_os(n)),
-    )
+    data::load(name, &datasets::search_folders(data_dir))
 }
 
 /// The name a graph's presets and run folders go by: that of its data set, or of its file.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blnn::{Checkpoint, Config, ErrorKind, Job, Outcome, Plan, RunFolder};
+use blnn::{Checkpoint, Config, ErrorKind, Job, Method, Outcome, Plan, RunFolder};
 use blnn_kernels::Threads;
 use serde_json::json;
 
@@ -12,6 +12,7 @@ use crate::args::{Format, SettingArgs, TrainArgs};
 use crate::commands::{dataset_name, load_graph};
 use crate::output::{duration, grouped, note, shell_word};
 use crate::progress::Progress;
+use crate::scoring::{Named, Scoring, Verdict};
 
 /// The exit code of a run that was interrupted: 128 plus the number of SIGINT, as shells expect.
 const INTERRUPTED: u8 = 130;
@@ -32,7 +33,8 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         folder: &folder,
         log_every: args.log_every as usize,
     };
-    let mut progress = Progress::new(plan.epochs())?;
+    let scoring = Scoring::new(&graph, plan.epochs(), args.eval_every, &threads)?;
+    let mut progress = Progress::new(plan.epochs(), scoring)?;
     let done = blnn::train(&job, &mut progress);
     progress.clear();
     let outcome = done.map_err(|error| with_hint(error, args, &folder))?;
@@ -142,16 +144,20 @@ fn resume_command(args: &TrainArgs, root: &Path) -> String {
 }
 
 fn print_summary(args: &TrainArgs, folder: &RunFolder, outcome: &Outcome) -> anyhow::Result<()> {
+    let verdict = Verdict::of(&folder.records()?);
     let mut out = io::stdout().lock();
     match args.format {
         Format::Json => {
             let mut object = serde_json::to_value(outcome)?;
+            object["scores"] = json!(verdict);
             object["folder"] = json!(folder.root());
             object["embeddings"] = json!(folder.embeddings());
             writeln!(out, "{object}")?;
         }
         Format::Table => {
-            for (label, value) in summary(args, folder, outcome) {
+            let scores = verdict.iter().flat_map(verdict_rows);
+            let rows = summary(outcome).into_iter().chain(scores);
+            for (label, value) in rows.chain(what_next(args, folder, outcome)) {
                 writeln!(out, "{label:<10} {value}")?;
             }
         }
@@ -159,10 +165,12 @@ fn print_summary(args: &TrainArgs, folder: &RunFolder, outcome: &Outcome) -> any
     Ok(())
 }
 
-fn summary(args: &TrainArgs, folder: &RunFolder, outcome: &Outcome) -> Vec<(&'static str, String)> {
-    let method = outcome.method.name();
+type Row = (&'static str, String);
+
+fn summary(outcome: &Outcome) -> Vec<Row> {
     let trained = format!(
-        "{method} on {}, seed {}, {} epochs, {}",
+        "{} on {}, seed {}, {} epochs, {}",
+        outcome.method.name(),
         outcome.graph,
         outcome.seed,
         grouped(outcome.epochs),
@@ -187,6 +195,44 @@ fn summary(args: &TrainArgs, folder: &RunFolder, outcome: &Outcome) -> Vec<(&'st
             ));
         }
     }
+    rows
+}
+
+/// The scores, honest number first.
+fn verdict_rows(verdict: &Verdict) -> Vec<Row> {
+    let mut rows = vec![(
+        "scores",
+        format!("{} (last epoch)", score_line(&verdict.last)),
+    )];
+    if verdict.evaluations > 1 {
+        let best = score_line(&verdict.best_on_test);
+        let count = verdict.evaluations;
+        rows.push((
+            "",
+            format!("{best} (best of {count}, chosen on the test score as in the paper)"),
+        ));
+    }
+    rows
+}
+
+fn score_line(scores: &Named) -> String {
+    let shown = [
+        ("accuracy", "accuracy"),
+        ("nmi", "NMI"),
+        ("homogeneity", "homogeneity"),
+        ("s_at_5", "S@5"),
+        ("s_at_10", "S@10"),
+    ];
+    let parts = shown.iter().filter_map(|(key, label)| {
+        let value = scores.get(*key)?;
+        let spread = scores.get(&format!("{key}_std"));
+        let spread = spread.map_or_else(String::new, |s| format!(" ± {s:.2}"));
+        Some(format!("{label} {value:.2}{spread}"))
+    });
+    parts.collect::<Vec<_>>().join(" · ")
+}
+
+fn what_next(args: &TrainArgs, folder: &RunFolder, outcome: &Outcome) -> Vec<Row> {
     let shape = format!(
         "{} nodes × {}",
         grouped(outcome.nodes),
@@ -194,12 +240,17 @@ fn summary(args: &TrainArgs, folder: &RunFolder, outcome: &Outcome) -> Vec<(&'st
     );
     let embeddings = shell_word(&folder.embeddings());
     let graph = shell_word(Path::new(&args.graph));
-    let other = if method == "bgrl" { "blnn" } else { "bgrl" };
-    rows.push((
-        "embedding",
-        format!("{embeddings} ({shape}, ids in node_ids.txt)"),
-    ));
-    rows.push(("next", format!("blnn eval {embeddings} --labels {graph}")));
-    rows.push(("", format!("blnn train {graph} --method {other}")));
-    rows
+    let other = if outcome.method == Method::Bgrl {
+        Method::Blnn
+    } else {
+        Method::Bgrl
+    };
+    vec![
+        (
+            "embedding",
+            format!("{embeddings} ({shape}, ids in node_ids.txt)"),
+        ),
+        ("next", format!("blnn eval {embeddings} --labels {graph}")),
+        ("", format!("blnn train {graph} --method {}", other.name())),
+    ]
 }

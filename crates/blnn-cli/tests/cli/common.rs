@@ -24,8 +24,15 @@ pub(crate) fn blnn(folder: &Path) -> Command {
     command
 }
 
-/// `blnn train` of a tiny model on Cora, with more arguments.
+/// `blnn train` of a tiny model on Cora, never scored, with more arguments.
 pub(crate) fn train(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = scored_train(folder, arguments);
+    command.args(["--eval-every", "0"]);
+    command
+}
+
+/// `blnn train` of a tiny model on Cora, with more arguments.
+pub(crate) fn scored_train(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = blnn(folder);
     command.arg("train").args(TINY).args(arguments);
     command

@@ -16,7 +16,7 @@ fn help(command: &[&str]) -> String {
 #[test]
 fn the_command_lists_its_commands() {
     let text = help(&[]);
-    for command in ["train", "bench"] {
+    for command in ["train", "eval", "bench", "datasets"] {
         assert!(text.contains(&format!("\n  {command} ")), "{text}");
     }
 }
@@ -38,6 +38,7 @@ fn train_explains_its_flags() {
         "--data-dir",
         "--print-config",
         "--log-every",
+        "--eval-every",
         "--format",
     ] {
         assert!(

@@ -2,15 +2,25 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::sync::OnceLock;
 
-use crate::common::{finish, metrics, names, read, refusal, signal_when, told, train};
+use crate::common::{
+    blnn, finish, metrics, names, read, refusal, scored_train, signal_when, told, train,
+};
 
 /// Long enough to be caught in the middle, since every third epoch is saved to the disk.
-const LONG: [&str; 6] = ["--epochs", "150", "--seed", "7", "--out", "run"];
+const LONG: [&str; 6] = ["--epochs", "90", "--seed", "7", "--out", "run"];
 const CHECKPOINT: &str = "run/checkpoint.safetensors";
 
-/// The embeddings and metrics of the long run, never stopped.
-fn straight_run(threads: &str) -> (Vec<u8>, Vec<serde_json::Value>) {
+type Result = (Vec<u8>, Vec<serde_json::Value>);
+
+/// The embeddings and metrics of the long run, never stopped, on two threads.
+fn straight_run() -> &'static Result {
+    static RESULT: OnceLock<Result> = OnceLock::new();
+    RESULT.get_or_init(|| long_run("2"))
+}
+
+fn long_run(threads: &str) -> Result {
     let folder = tempfile::tempdir().unwrap();
     let (code, _, stderr) = finish(train(folder.path(), &LONG).args(["--threads", threads]));
     assert_eq!(code, 0, "{stderr}");
@@ -23,13 +33,13 @@ fn resume_equals_straight(folder: &Path) {
     let (code, _, stderr) = finish(train(folder, &LONG).arg("--resume"));
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("resuming after epoch"), "{stderr}");
-    let (embeddings, records) = straight_run("2");
+    let (embeddings, records) = straight_run();
     let run = folder.join("run");
     assert!(
-        read(run.join("embeddings.npy")) == embeddings,
+        read(run.join("embeddings.npy")) == *embeddings,
         "embeddings differ"
     );
-    assert_eq!(metrics(&run), records);
+    assert_eq!(metrics(&run), *records);
 }
 
 #[test]
@@ -101,7 +111,7 @@ fn the_summary_comes_as_json_too() {
 
 #[test]
 fn one_thread_and_two_give_the_same_bytes() {
-    assert!(straight_run("1") == straight_run("2"));
+    assert!(long_run("1") == *straight_run());
 }
 
 #[test]
@@ -139,9 +149,9 @@ fn the_command_that_resumes_needs_no_settings() {
     let checkpoint = folder.path().join(CHECKPOINT);
     signal_when(&mut train(folder.path(), &LONG), &checkpoint, "INT");
     let command = ["train", "cora", "--out", "run", "--resume"];
-    let (code, stdout, stderr) = finish(crate::common::blnn(folder.path()).args(command));
+    let (code, stdout, stderr) = finish(blnn(folder.path()).args(command));
     assert_eq!(code, 0, "{stderr}");
-    assert!(stdout.contains("seed 7, 150 epochs"), "{stdout}");
+    assert!(stdout.contains("seed 7, 90 epochs"), "{stdout}");
     assert!(stdout.contains("2,708 nodes × 4"), "{stdout}");
 }
 
@@ -184,7 +194,7 @@ fn resolved_settings_can_be_printed_and_used_again() {
     assert!(first.contains("warmup_epochs = 50\n"), "{first}");
     std::fs::write(folder.path().join("mine.toml"), &first).unwrap();
     let command = ["train", "cora", "--config", "mine.toml", "--print-config"];
-    let (_, second, stderr) = finish(crate::common::blnn(folder.path()).args(command));
+    let (_, second, stderr) = finish(blnn(folder.path()).args(command));
     assert_eq!(first, second, "{stderr}");
     assert_eq!(names(folder.path()), ["mine.toml"], "nothing was trained");
 }
@@ -198,4 +208,106 @@ fn a_reader_who_has_seen_enough_is_no_error() {
     let mut command = train(folder.path(), &["--print-config"]);
     let status = command.stdout(writer).status().unwrap();
     assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn scores_are_recorded_and_both_rules_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--epochs", "6", "--eval-every", "4", "--out", "run"];
+    let (code, stdout, stderr) = finish(&mut scored_train(folder.path(), &arguments));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("(last epoch)"), "{stdout}");
+    assert!(
+        stdout.contains("(best of 2, chosen on the test score"),
+        "{stdout}"
+    );
+    let run = folder.path().join("run");
+    let scored: Vec<u64> = metrics(&run)
+        .iter()
+        .filter(|r| {
+            r["scores"]["accuracy"]
+                .as_f64()
+                .is_some_and(|a| (0.0..=100.0).contains(&a))
+        })
+        .filter_map(|r| r["epoch"].as_u64())
+        .collect();
+    assert_eq!(scored, [4, 6]);
+    // What was recorded is what `blnn eval` finds in the file.
+    let eval = [
+        "eval",
+        "run/embeddings.npy",
+        "--labels",
+        "cora",
+        "--tasks",
+        "similar",
+    ];
+    let (code, stdout, stderr) = finish(blnn(folder.path()).args(eval).args(["--format", "json"]));
+    assert_eq!(code, 0, "{stderr}");
+    let recorded = metrics(&run).pop().unwrap()["scores"]["s_at_5"].clone();
+    assert!(
+        stdout.contains(&recorded.to_string()),
+        "{recorded} in {stdout}"
+    );
+}
+
+#[test]
+fn asking_for_scores_that_cannot_be_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("ring.json"), ring_of_equals(20)).unwrap();
+    let arguments = ["ring.json", "--epochs", "3", "--eval-every", "1"];
+    let stderr = refusal(&mut scored_train(folder.path(), &arguments));
+    assert!(stderr.contains("--eval-every"), "{stderr}");
+    let (code, stdout, stderr) = finish(&mut scored_train(folder.path(), &arguments[..3]));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(!stdout.contains("scores"), "{stdout}");
+}
+
+/// A ring whose nodes all look alike, so that they cannot but share one embedding.
+fn ring_of_equals(nodes: usize) -> String {
+    let links: Vec<[usize; 1]> = (0..nodes).map(|i| [(i + 1) % nodes]).collect();
+    let mask = vec![true; nodes];
+    let graph = serde_json::json!({
+        "features": vec![[1.0, 2.0, 3.0]; nodes],
+        "labels": vec![0; nodes],
+        "links": links,
+        "train_masks": [mask],
+        "val_masks": [mask],
+        "test_mask": mask,
+    });
+    graph.to_string()
+}
+
+#[test]
+fn a_collapse_is_warned_about_and_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("ring.json"), ring_of_equals(20)).unwrap();
+    let arguments = ["ring.json", "--epochs", "9", "--out", "run"];
+    let (code, stdout, stderr) = finish(&mut train(folder.path(), &arguments));
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(
+        stderr
+            .matches("warning: the embedding has collapsed")
+            .count(),
+        1,
+        "{stderr}"
+    );
+    assert!(stdout.contains("collapsed!"), "{stdout}");
+    let last = metrics(&folder.path().join("run")).pop().unwrap();
+    assert_eq!(last["collapsed"], true);
+}
+
+#[test]
+fn a_run_on_another_graph_is_not_continued() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ring.json");
+    std::fs::write(&path, ring_of_equals(20)).unwrap();
+    let arguments = ["ring.json", "--epochs", "6", "--out", "run"];
+    assert_eq!(finish(&mut train(folder.path(), &arguments)).0, 0);
+    std::fs::write(&path, ring_of_equals(21)).unwrap();
+    let stderr = refusal(train(folder.path(), &arguments).arg("--resume"));
+    assert!(
+        stderr.contains("trained on another graph: `ring`"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("--out"), "{stderr}");
 }

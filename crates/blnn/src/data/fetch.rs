@@ -170,12 +170,12 @@ impl Download<'_> {
     fn broken(&self, progress: Progress, cause: &io::Error) -> Error {
         let Progress { received, total } = progress;
         let total = total.map_or("unknown".into(), |total| total.to_string());
-        let what = match cause.kind() {
-            io::ErrorKind::TimedOut => {
-                format!("was silent for {} s", self.stall_timeout.as_secs_f64())
-            }
-            io::ErrorKind::UnexpectedEof => "broke off".to_owned(),
-            _ => format!("failed ({cause})"),
+        let what = if is_timeout(cause) {
+            format!("was silent for {} s", self.stall_timeout.as_secs_f64())
+        } else if cause.kind() == io::ErrorKind::UnexpectedEof {
+            "broke off".to_owned()
+        } else {
+            format!("failed ({cause})")
         };
         let message = format!(
             "{} {what} after {received} of {total} bytes; run the command again to continue",
@@ -183,6 +183,12 @@ impl Download<'_> {
         );
         Error::new(ErrorKind::Dataset, message)
     }
+}
+
+/// Whether a read ended because the server was silent for too long.
+fn is_timeout(cause: &io::Error) -> bool {
+    let inner = cause.get_ref().and_then(|e| e.downcast_ref());
+    cause.kind() == io::ErrorKind::TimedOut || matches!(inner, Some(ureq::Error::Timeout(_)))
 }
 
 /// Whether a partial answer starts at byte `start`.
@@ -222,3 +228,6 @@ pub fn sha256_of(path: &Path) -> Result<String> {
         digest.update(&block[..count]);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 //!
 //! | member | dtype | shape | meaning |
 //! |---|---|---|---|
-//! | `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape` | number, integer ×3 | `e`, `e`, `n + 1`, 2 | adjacency in CSR form, `n × n`; the values are ignored |
+//! | `adj_indices`, `adj_indptr`, `adj_shape` | integer | `e`, `n + 1`, 2 | adjacency in CSR form, `n × n`; every entry is an edge, whatever `adj_data` holds |
 //! | `attr_data`, `attr_indices`, `attr_indptr`, `attr_shape` | number, integer ×3 | `m`, `m`, `n + 1`, 2 | attributes in CSR form, `n × f` |
 //! | `labels` | integer | `n` | class numbers from 0 (optional) |
 //! | `class_names`, `node_names` | unicode | at least the classes, `n` | names (optional) |
@@ -10,8 +10,9 @@
 //! Self-loops are dropped, every edge is stored in both directions and none twice. Every positive
 //! attribute becomes 1 and each row is divided by the larger of 1 and its sum, so that a row with
 //! `k` non-zeros holds `1/k` at each of them. A negative attribute has no place in this recipe and
-//! is refused. Members may be stored or deflated. Optional names that are pickled (as in the
-//! Coauthor files) are skipped; a pickled array that is needed is refused.
+//! is refused. Members may be stored or deflated; others (`attr_names` among them) are passed over.
+//! Optional names that are pickled (as in the Coauthor files) are skipped; a pickled array that is
+//! needed is refused.
 
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read, Seek};
@@ -176,8 +177,8 @@ impl<R: Read + Seek> Archive<R> {
 }
 
 /// What is said of an archive with a member missing.
-const LAYOUT: &str = "a graph needs adj_data, adj_indices, adj_indptr, adj_shape and the same \
-                      four of attr";
+const LAYOUT: &str = "a graph needs adj_indices, adj_indptr, adj_shape and attr_data, \
+                      attr_indices, attr_indptr, attr_shape";
 
 /// Where the entries of a CSR matrix are. Unlike a [`Pattern`], rows may be in any order and hold
 /// repetitions, as SciPy allows.

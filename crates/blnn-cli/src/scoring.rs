@@ -1,0 +1,180 @@
+//! [`Scoring`]: the paper's tasks, scored while training goes on.
+
+use std::collections::BTreeMap;
+
+use blnn::eval::{EvalPlan, Scores, Task, check_labels, evaluate};
+use blnn::{Graph, Record, Splits};
+use blnn_kernels::{Matrix, Threads};
+use serde::Serialize;
+
+/// Scores by name, in percent, as `metrics.jsonl` holds them.
+pub(crate) type Named = BTreeMap<String, f64>;
+
+/// When to score, and against what.
+#[derive(Debug)]
+pub(crate) struct Scoring<'g> {
+    /// Every so many epochs; the last epoch alone if absent.
+    every: Option<usize>,
+    epochs: usize,
+    labels: &'g [u32],
+    splits: Option<&'g Splits>,
+    plan: EvalPlan,
+    threads: Threads,
+}
+
+impl<'g> Scoring<'g> {
+    /// Scoring as the user asked for: `every` is the flag as given. Without the flag, a graph
+    /// whose labels cannot be scored is trained all the same.
+    ///
+    /// # Errors
+    /// If scores were asked for and the graph has no labels, or too few to score.
+    pub(crate) fn new(
+        graph: &'g Graph,
+        epochs: usize,
+        every: Option<usize>,
+        threads: &Threads,
+    ) -> anyhow::Result<Option<Self>> {
+        if every == Some(0) {
+            return Ok(None);
+        }
+        let plan = EvalPlan {
+            tasks: vec![Task::Classify, Task::Cluster, Task::Similar],
+            ..EvalPlan::default()
+        };
+        let Some(labels) = graph.labels() else {
+            anyhow::ensure!(
+                every.is_none(),
+                "--eval-every needs labels, and `{}` has none; leave the flag out",
+                graph.name()
+            );
+            return Ok(None);
+        };
+        if let Err(error) = check_labels(labels, graph.splits(), &plan) {
+            return if every.is_none() {
+                Ok(None)
+            } else {
+                Err(error.at("--eval-every").into())
+            };
+        }
+        Ok(Some(Self {
+            every,
+            epochs,
+            labels,
+            splits: graph.splits(),
+            plan,
+            threads: threads.clone(),
+        }))
+    }
+
+    /// Whether the embedding is scored at this epoch.
+    pub(crate) fn due(&self, epoch: usize) -> bool {
+        epoch == self.epochs || self.every.is_some_and(|n| epoch.is_multiple_of(n))
+    }
+
+    /// The scores of an embedding.
+    ///
+    /// # Errors
+    /// If a row is zero or not finite.
+    pub(crate) fn score(&self, embeddings: &Matrix) -> blnn::Result<Named> {
+        let (labels, splits) = (self.labels, self.splits);
+        let threads = &self.threads;
+        let scores = evaluate(embeddings, labels, splits, &self.plan, threads, &mut |_| {})?;
+        Ok(named(&scores))
+    }
+}
+
+fn named(scores: &Scores) -> Named {
+    let mut all = Named::new();
+    let mut add = |name: &str, value: f64| all.insert(name.to_owned(), value);
+    if let Some(classify) = &scores.classify {
+        add("accuracy", classify.summary.mean);
+        add("accuracy_std", classify.summary.std);
+    }
+    if let Some(cluster) = &scores.cluster {
+        add("nmi", cluster.nmi.summary.mean);
+        add("homogeneity", cluster.homogeneity.summary.mean);
+    }
+    if let Some(similar) = &scores.similar {
+        add("s_at_5", similar.s_at_5);
+        add("s_at_10", similar.s_at_10);
+    }
+    all
+}
+
+/// What to report of all evaluations of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Verdict {
+    /// Number of evaluations.
+    pub(crate) evaluations: usize,
+    /// The scores after the last epoch: the honest number.
+    pub(crate) last: Named,
+    /// The best of each score over all evaluations, each chosen on the test score itself: the
+    /// paper's rule, which flatters.
+    pub(crate) best_on_test: Named,
+}
+
+impl Verdict {
+    /// The verdict over a run's records, if it was ever scored.
+    pub(crate) fn of(records: &[Record]) -> Option<Self> {
+        let scored: Vec<&Named> = records
+            .iter()
+            .map(|r| &r.scores)
+            .filter(|s| !s.is_empty())
+            .collect();
+        let last = (*scored.last()?).clone();
+        let best = |name: &String| {
+            scored
+                .iter()
+                .filter_map(|s| s.get(name))
+                .copied()
+                .fold(f64::MIN, f64::max)
+        };
+        // A spread is no score: its best would belong to no evaluation anybody chose.
+        let names = last.keys().filter(|name| !name.ends_with("_std"));
+        Some(Self {
+            evaluations: scored.len(),
+            best_on_test: names.map(|name| (name.clone(), best(name))).collect(),
+            last,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(epoch: usize, accuracy: Option<f64>) -> Record {
+        let scores = accuracy.map(|a| ("accuracy".to_owned(), a)).into_iter();
+        let spread = accuracy.map(|a| ("accuracy_std".to_owned(), a / 100.0));
+        Record {
+            epoch,
+            loss: 0.0,
+            node_loss: 0.0,
+            neighbour_loss: 0.0,
+            learning_rate: 0.0,
+            ema_decay: 0.0,
+            seconds: 0.0,
+            health: None,
+            scores: scores.chain(spread).collect(),
+        }
+    }
+
+    #[test]
+    fn the_last_and_the_best_are_told_apart() {
+        let records = [
+            record(1, Some(80.0)),
+            record(2, Some(83.0)),
+            record(3, None),
+            record(4, Some(82.0)),
+        ];
+        let verdict = Verdict::of(&records).unwrap();
+        assert_eq!(verdict.evaluations, 3);
+        assert_eq!(verdict.last["accuracy"].to_bits(), 82.0_f64.to_bits());
+        assert_eq!(
+            verdict.best_on_test["accuracy"].to_bits(),
+            83.0_f64.to_bits()
+        );
+        assert!(!verdict.best_on_test.contains_key("accuracy_std"));
+        assert_eq!(Verdict::of(&[record(1, None)]), None);
+    }
+}

@@ -1,0 +1,194 @@
+//! What scores are computed from, checked once.
+
+use blnn_kernels::Matrix;
+
+use super::plan::{EvalPlan, Task};
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::Splits;
+
+/// Nodes of which 20 % still leave one for each half of a training part.
+const FEWEST_TO_SPLIT: usize = 10;
+
+/// Classes numbered without gaps.
+pub(super) struct Classes {
+    pub(super) labels: Vec<u32>,
+    pub(super) count: usize,
+}
+
+impl Classes {
+    /// Numbers the different labels in increasing order.
+    pub(super) fn new(labels: &[u32]) -> Self {
+        let labels = number_classes(labels);
+        Self {
+            count: labels.iter().max().map_or(0, |&m| m as usize + 1),
+            labels,
+        }
+    }
+}
+
+/// Numbers the different values in increasing order, as `numpy.unique(return_inverse=True)` does:
+/// class numbers from names, or from integers with gaps.
+///
+/// ```
+/// assert_eq!(blnn::eval::number_classes(&["cat", "ant", "cat"]), [1, 0, 1]);
+/// assert_eq!(blnn::eval::number_classes(&[7, -1, 3]), [2, 0, 1]);
+/// ```
+pub fn number_classes<T: Ord>(values: &[T]) -> Vec<u32> {
+    let mut used: Vec<&T> = values.iter().collect();
+    used.sort_unstable();
+    used.dedup();
+    let number = |v: &T| used.partition_point(|u| *u < v) as u32;
+    values.iter().map(number).collect()
+}
+
+fn shape<T>(message: String) -> Result<T> {
+    Err(Error::new(ErrorKind::Shape, message))
+}
+
+/// The rows of `x` scaled to length one.
+pub(super) fn unit_rows(x: &Matrix) -> Result<Matrix> {
+    let bad = |row: &[f32]| row.iter().any(|v| !v.is_finite());
+    refuse_rows(
+        x,
+        bad,
+        "holds NaN or infinite values; replace them or drop the node",
+    )?;
+    let zero = |row: &[f32]| row.iter().all(|&v| v == 0.0);
+    refuse_rows(
+        x,
+        zero,
+        "is all zeros, so it has no direction; drop the node",
+    )?;
+    let mut unit = x.clone();
+    for i in 0..x.rows() {
+        let norm = x
+            .row(i)
+            .iter()
+            .map(|&v| f64::from(v) * f64::from(v))
+            .sum::<f64>()
+            .sqrt();
+        unit.row_mut(i)
+            .iter_mut()
+            .for_each(|v| *v = (f64::from(*v) / norm) as f32);
+    }
+    Ok(unit)
+}
+
+fn refuse_rows(x: &Matrix, bad: impl Fn(&[f32]) -> bool, fault: &str) -> Result<()> {
+    let mut rows = (0..x.rows()).filter(|&i| bad(x.row(i)));
+    let Some(first) = rows.next() else {
+        return Ok(());
+    };
+    match rows.count() {
+        0 => shape(format!("row {first} of the embeddings {fault}")),
+        more => shape(format!(
+            "row {first} of the embeddings (and {more} more) {fault}"
+        )),
+    }
+}
+
+/// Checks that the labels allow the plan's tasks. Training with evaluations calls this before its
+/// first step, so that nothing fails hours later.
+///
+/// # Errors
+/// If a setting is zero, there are too few nodes or classes, a class has a single member where
+/// pairs or both sides of a split are needed, or public splits do not fit the nodes.
+pub fn check_labels(labels: &[u32], splits: Option<&Splits>, plan: &EvalPlan) -> Result<()> {
+    plan.check()?;
+    if labels.is_empty() {
+        return shape("there are no nodes to score".into());
+    }
+    if let Some(splits) = splits {
+        check_masks(splits, labels.len())?;
+    }
+    for &task in &plan.tasks {
+        let fault = check_task(task, labels, splits.is_some());
+        fault.map_err(|e| e.at(task))?;
+    }
+    Ok(())
+}
+
+fn check_task(task: Task, labels: &[u32], masked: bool) -> Result<()> {
+    let n = labels.len();
+    if task == Task::Similar {
+        let most = super::NEIGHBOURS[1];
+        if n <= most {
+            return shape(format!(
+                "{n} nodes have no {most} nearest others; at least {} are needed",
+                most + 1
+            ));
+        }
+        return Ok(());
+    }
+    let classes = Classes::new(labels);
+    if task != Task::Compactness && classes.count < 2 {
+        return shape(format!(
+            "all {n} nodes have one class; at least two are needed"
+        ));
+    }
+    if task == Task::Classify && !masked && n < FEWEST_TO_SPLIT {
+        return shape(format!(
+            "{n} nodes are too few to split; at least {FEWEST_TO_SPLIT} are needed"
+        ));
+    }
+    if matches!(task, Task::Classify | Task::Compactness) {
+        check_members(labels, &classes)?;
+    }
+    Ok(())
+}
+
+fn check_members(labels: &[u32], classes: &Classes) -> Result<()> {
+    let mut members = vec![0_usize; classes.count];
+    classes
+        .labels
+        .iter()
+        .for_each(|&l| members[l as usize] += 1);
+    let lonely = classes
+        .labels
+        .iter()
+        .position(|&l| members[l as usize] == 1);
+    match lonely {
+        None => Ok(()),
+        Some(i) => shape(format!(
+            "class {} has one member (node {i}); merge the class with another or drop the node",
+            labels[i]
+        )),
+    }
+}
+
+fn check_masks(splits: &Splits, nodes: usize) -> Result<()> {
+    let fault = |message: String| Err(Error::new(ErrorKind::Shape, message).at("public splits"));
+    if splits.train.is_empty() || splits.train.len() != splits.validation.len() {
+        let (t, v) = (splits.train.len(), splits.validation.len());
+        return fault(format!("{t} training masks and {v} validation masks"));
+    }
+    let all = splits
+        .train
+        .iter()
+        .chain(&splits.validation)
+        .chain([&splits.test]);
+    for mask in all {
+        if mask.len() != nodes {
+            return fault(format!("a mask of {} flags for {nodes} nodes", mask.len()));
+        }
+        if !mask.contains(&true) {
+            return fault("a mask selects no node".into());
+        }
+    }
+    Ok(())
+}
+
+/// Checks and scales the embeddings that belong to `labels`.
+pub(super) fn matching_unit_rows(x: &Matrix, labels: &[u32]) -> Result<Matrix> {
+    if x.rows() != labels.len() {
+        return shape(format!(
+            "{} embeddings but {} labels; both must be of the same nodes in the same order",
+            x.rows(),
+            labels.len()
+        ));
+    }
+    if x.cols() == 0 {
+        return shape("the embeddings have no dimensions".into());
+    }
+    unit_rows(x)
+}

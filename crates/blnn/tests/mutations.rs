@@ -1,0 +1,128 @@
+//! Every reader over thousands of damaged files: an error or a graph, never a panic.
+
+mod common;
+
+use blnn::data::wikics::{self, RowNormalisation};
+use blnn::data::{cora, npy, npz};
+use common::{Npz, floats, texts, tiny_wikics};
+
+/// A small generator of our own, so that a failure is found again.
+struct Draws(u64);
+
+impl Draws {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % below.max(1)
+    }
+}
+
+/// `bytes` with one to four flips, overwrites, cuts, insertions or repetitions.
+fn mutate(bytes: &[u8], draws: &mut Draws) -> Vec<u8> {
+    let mut out = bytes.to_vec();
+    for _ in 0..=draws.next(3) {
+        let place = draws.next(out.len());
+        match draws.next(6) {
+            _ if out.is_empty() => out.push(draws.next(256) as u8),
+            0 => out[place] ^= 1 << draws.next(8),
+            1 => out[place] = [0, 0xff, 0x7f, 0x80, b'9', b'-'][draws.next(6)],
+            2 => out.truncate(place),
+            3 => out.insert(place, draws.next(256) as u8),
+            4 => drop(out.drain(place..(place + draws.next(8)).min(out.len()))),
+            _ => {
+                let copy = out[place..(place + 8).min(out.len())].to_vec();
+                let to = draws.next(out.len());
+                out.splice(to..to, copy);
+            }
+        }
+    }
+    out
+}
+
+/// Runs `read` over `rounds` mutations and returns how many it accepted.
+fn accepted(valid: &[u8], rounds: usize, read: impl Fn(&[u8]) -> bool) -> usize {
+    assert!(read(valid), "the unharmed file is read");
+    let mut draws = Draws(42);
+    (0..rounds)
+        .filter(|_| read(&mutate(valid, &mut draws)))
+        .count()
+}
+
+#[test]
+fn npz_never_panics() {
+    let read = |bytes: &[u8]| npz::from_bytes("m", bytes).is_ok();
+    for valid in [Npz::tiny().stored(), Npz::tiny().deflated()] {
+        assert!(accepted(&valid, 4000, read) < 4000);
+    }
+}
+
+/// Damage inside the members, behind checksums that fit.
+#[test]
+fn npz_members_never_panic() {
+    let members = [
+        ("adj_indices", common::ints(&[1, 2, 2, 0, 2])),
+        ("adj_indptr", common::ints(&[0, 3, 4, 5, 5])),
+        ("adj_shape", common::ints(&[4, 4])),
+        ("attr_data", floats(&[3.0, 1.0, 2.0, 0.0, 1.0])),
+        ("attr_indptr", common::ints(&[0, 2, 3, 5, 5])),
+        ("attr_shape", common::ints(&[4, 3])),
+        ("labels", common::ints(&[0, 1, 1, 0])),
+        ("node_names", texts(&["a", "b", "ç", ""])),
+    ];
+    for (name, valid) in members {
+        let read = |bytes: &[u8]| {
+            let mut npz = Npz::tiny();
+            npz.set(name, bytes.to_vec());
+            npz::from_bytes("m", &npz.stored()).is_ok()
+        };
+        assert!(accepted(&valid, 500, read) < 500, "{name}");
+    }
+}
+
+#[test]
+fn npy_never_panics() {
+    let read = |bytes: &[u8]| {
+        let array = npy::from_bytes(bytes);
+        if let Ok(array) = &array {
+            let _ = array.clone().into_matrix();
+            let _ = array.clone().into_int();
+            let _ = array.clone().into_text();
+        }
+        array.is_ok()
+    };
+    for valid in [
+        floats(&[0.5, -1.0, 3.0]),
+        texts(&["one", "two"]),
+        common::ints(&[1, 2]),
+    ] {
+        assert!(accepted(&valid, 3000, read) < 3000);
+    }
+}
+
+#[test]
+fn wikics_never_panics() {
+    for rows in [RowNormalisation::Shifted, RowNormalisation::Unshifted] {
+        let read = |bytes: &[u8]| wikics::from_bytes("m", bytes, rows).is_ok();
+        assert!(accepted(&tiny_wikics(), 4000, read) < 4000);
+    }
+}
+
+fn deflate(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write as _;
+    let mut out = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    out.write_all(bytes).expect("writing to memory");
+    out.finish().expect("writing to memory")
+}
+
+/// One class "a", papers 5 and 7 with words {0} and {}, joined.
+const PACKED: &[u8] = b"blnn packed 1\n\x02\x01\x01a\x02\x05\x01\x00\x00\x01\x00\x00\x01\x00\x00";
+
+#[test]
+fn packed_graphs_never_panic() {
+    let inside = |bytes: &[u8]| cora::from_bytes("m", &deflate(bytes)).is_ok();
+    assert!(accepted(PACKED, 4000, inside) < 4000);
+    let outside = |bytes: &[u8]| cora::from_bytes("m", bytes).is_ok();
+    assert!(accepted(&deflate(PACKED), 4000, outside) < 4000);
+}
