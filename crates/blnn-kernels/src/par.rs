@@ -156,31 +156,35 @@ impl Threads {
     }
 }
 
-/// A cut of `0..n` rows into consecutive shards, fixed when it is made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A cut of `0..n` rows into at most [`SHARDS`] consecutive shards, fixed when it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partition {
-    bounds: Vec<usize>,
+    /// Shard `s` is `bounds[s]..bounds[s + 1]`.
+    bounds: [usize; SHARDS + 1],
+    shards: usize,
 }
 
 impl Partition {
-    /// Shards of nearly equal numbers of rows.
-    pub fn even(rows: usize) -> Self {
-        let shards = SHARDS.min(rows.max(1));
+    fn new(shards: usize, rows: usize, bound: impl Fn(usize) -> usize) -> Self {
+        let inner = |s: usize| if s < shards { bound(s) } else { rows };
         Self {
-            bounds: (0..=shards).map(|s| s * rows / shards).collect(),
+            bounds: std::array::from_fn(inner),
+            shards,
         }
     }
 
-    /// Shards that begin at multiples of [`PANEL`] rows.
-    pub fn of_panels(rows: usize) -> Self {
-        let panels = Self::even(rows.div_ceil(PANEL));
-        Self {
-            bounds: panels
-                .bounds
-                .iter()
-                .map(|&b| (b * PANEL).min(rows))
-                .collect(),
-        }
+    /// Shards of nearly equal numbers of rows.
+    pub fn even(rows: usize) -> Self {
+        let shards = SHARDS.min(rows.max(1));
+        Self::new(shards, rows, |s| s * rows / shards)
+    }
+
+    /// Shards of `panels` times [`PANEL`] rows each, or more of them where the matrix is tall.
+    pub fn of_panels(rows: usize, panels: usize) -> Self {
+        let pieces = Self::even(rows.div_ceil(PANEL * panels));
+        Self::new(pieces.shards, rows, |s| {
+            (pieces.bounds[s] * PANEL * panels).min(rows)
+        })
     }
 
     /// Shards of nearly equal cost, where the cost of the rows before `i` is `cumulative[i]`
@@ -197,28 +201,29 @@ impl Partition {
         let shards = SHARDS.min(rows.max(1));
         // A row costs a little even when it is empty: count every row as one more entry.
         let cost = |i: usize| cumulative[i] - cumulative[0] + i;
-        let mut bounds = Vec::with_capacity(shards + 1);
-        bounds.push(0);
-        for s in 1..shards {
-            let goal = s * cost(rows) / shards;
-            let mut row = bounds[s - 1];
-            while row < rows && cost(row) < goal {
-                row += 1;
+        let reaches = |goal: usize| {
+            let (mut low, mut high) = (0, rows);
+            while low < high {
+                let middle = usize::midpoint(low, high);
+                if cost(middle) < goal {
+                    low = middle + 1
+                } else {
+                    high = middle
+                }
             }
-            bounds.push(row);
-        }
-        bounds.push(rows);
-        Self { bounds }
+            low
+        };
+        Self::new(shards, rows, |s| reaches(s * cost(rows) / shards))
     }
 
     /// Number of rows that are cut.
     pub fn rows(&self) -> usize {
-        self.bounds[self.shards()]
+        self.bounds[SHARDS]
     }
 
     /// Number of shards.
     pub fn shards(&self) -> usize {
-        self.bounds.len() - 1
+        self.shards
     }
 
     /// The rows of one shard.

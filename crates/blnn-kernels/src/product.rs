@@ -38,13 +38,11 @@ pub fn product(a: &RowsRef<'_>, b: &Panels, out: &mut RowsMut<'_>, store: Store)
     }
     let (inputs, stride) = a.strided();
     for p in 0..b.panels() {
-        rows_by_panel(
-            inputs,
-            stride,
-            b.panel(p),
-            out.panel_mut(p),
-            store == Store::Add,
-        );
+        for (block, weights) in b.panel(p).chunks(DEPTH * PANEL).enumerate() {
+            let inputs = &inputs[block * (DEPTH / PANEL) * stride..];
+            let add = block > 0 || store == Store::Add;
+            rows_by_panel(inputs, stride, weights, out.panel_mut(p), add);
+        }
     }
 }
 
@@ -72,6 +70,12 @@ pub fn transposed_product(a: &RowsRef<'_>, b: &RowsRef<'_>, out: &mut Panels, st
 /// Rows of a block of the operands that stays in the level-2 cache.
 const BLOCK_ROWS: usize = 256;
 
+/// Panels of `A` that share one pass over a panel of `B` in [`transposed_product_all`].
+const PIECE_PANELS: usize = 4;
+
+/// Rows of `B` that stay in the level-1 cache while all rows of `A` pass by.
+const DEPTH: usize = 256;
+
 /// `out = Aᵀ · B` (or `+=`) over all rows, in parallel over pieces of the output, without partial sums.
 ///
 /// # Panics
@@ -90,7 +94,7 @@ pub fn transposed_product_all(
         out.shape(),
         "transposed product: output shape"
     );
-    let pieces = Partition::of_panels(out.rows());
+    let pieces = Partition::of_panels(out.rows(), PIECE_PANELS);
     threads.for_each_cell(&pieces, [out], |cell, [out]| {
         for start in (0..a.rows()).step_by(BLOCK_ROWS) {
             let add = start > 0 || store == Store::Add;
@@ -315,7 +319,7 @@ mod tests {
         (64, 128, 65),
         (29, 64, 32),
         (6, 31, 96),
-        (15, 40, 33),
+        (15, 600, 33),
     ];
 
     #[test]

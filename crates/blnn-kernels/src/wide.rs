@@ -105,6 +105,9 @@ impl<S: Simd> Wide<S> {
 
 /// `Σ_{j in list} x[j]`, two sums in flight to hide the latency of the additions.
 ///
+/// The last rows, fewer than four, are added without a branch on their number: lists are short
+/// and of random length, so such a branch would be mispredicted most of the time.
+///
 /// # Safety
 /// Every listed row of `PANEL` floats must exist behind `x`; the CPU must have the instructions
 /// of `S`.
@@ -112,17 +115,22 @@ impl<S: Simd> Wide<S> {
 pub(crate) unsafe fn sum_listed<S: Simd>(list: &[u32], x: *const f32) -> Wide<S> {
     // SAFETY: as promised by the caller.
     unsafe {
-        let row = |j: u32| Wide::<S>::load(x.add(j as usize * PANEL));
         let (mut even, mut odd) = (Wide::<S>::zero(), Wide::<S>::zero());
-        let mut pairs = list.chunks_exact(4);
-        for four in &mut pairs {
-            even = even.add(row(four[0]));
-            odd = odd.add(row(four[1]));
-            even = even.add(row(four[2]));
-            odd = odd.add(row(four[3]));
+        let Some(&last) = list.last() else {
+            return even;
+        };
+        let mut fours = list.chunks_exact(4);
+        for four in &mut fours {
+            even = even.add(Wide::load(x.add(four[0] as usize * PANEL)));
+            odd = odd.add(Wide::load(x.add(four[1] as usize * PANEL)));
+            even = even.add(Wide::load(x.add(four[2] as usize * PANEL)));
+            odd = odd.add(Wide::load(x.add(four[3] as usize * PANEL)));
         }
-        for &j in pairs.remainder() {
-            even = even.add(row(j));
+        let rest = fours.remainder();
+        for k in 0..3 {
+            let j = *rest.get(k).unwrap_or(&last);
+            let weight = f32::from(u8::from(k < rest.len()));
+            even = even.add_scaled(weight, Wide::load(x.add(j as usize * PANEL)));
         }
         even.add(odd)
     }

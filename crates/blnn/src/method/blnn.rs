@@ -52,13 +52,13 @@ pub(super) fn published_code(
     h: Representations,
 ) -> Vec<Direction> {
     let [own, target] = [(); 2].map(|()| tape.matrix(h.nodes, h.width, false));
-    let weights = Vec::new();
     tape.push(PublishedAttend {
         targets: h.target,
         own,
         output: target,
         temperature,
-        weights,
+        weights: Vec::new(),
+        by_anchor: Vec::new(),
     });
     vec![Direction {
         online: h.online[0],
@@ -155,6 +155,8 @@ struct PublishedAttend {
     temperature: f32,
     /// At the entry (e, s): the weight of the edge from anchor s to neighbour e.
     weights: Vec<f32>,
+    /// The same at the entry (s, e).
+    by_anchor: Vec<f32>,
 }
 
 impl PublishedAttend {
@@ -200,14 +202,15 @@ impl Op for PublishedAttend {
         self.weigh(run);
         let (adjacency, reverse, c) = (run.views.adjacency(), run.views.reverse(), &own);
         let weights = &self.weights;
+        self.by_anchor.clear();
+        self.by_anchor
+            .extend(reverse.iter().map(|&k| weights[k as usize]));
+        let by_anchor = &self.by_anchor;
         let mut shards = out.shards_mut(partition);
         run.threads
             .for_each_owned(&mut shards[..partition.shards()], |_, rows| {
-                let mut of_row = Vec::with_capacity(longest_row(adjacency));
                 for (slot, s) in rows.range().enumerate() {
-                    of_row.clear();
-                    of_row.extend(adjacency.range(s).map(|k| weights[reverse[k] as usize]));
-                    weighted_sum(adjacency, s, &of_row, c, rows, slot);
+                    weighted_sum(adjacency, s, &by_anchor[adjacency.range(s)], c, rows, slot);
                 }
             });
         run.memory.put_value(self.own, own);

@@ -110,6 +110,9 @@ impl Op for InputProject {
 
     fn backward(&mut self, run: &mut Run<'_>) {
         let both = self.sum_of_gradients(run);
+        let (rows, cols) = run.parameters.value(self.weight).shape();
+        let dense = matches!(run.inputs, Inputs::Dense { .. });
+        let mut share = dense.then(|| run.memory.scratch(rows, cols));
         let grads = [0, 1].map(|v| self.gradient[v].then(|| run.memory.grad(self.outputs[v])));
         let (inputs, views, threads) = (run.inputs, run.views, run.threads);
         match inputs {
@@ -118,11 +121,12 @@ impl Op for InputProject {
                 inputs.gradient([shared, grads[0], grads[1]], out, threads);
             }),
             Inputs::Dense { x, .. } => run.parameters.write_grad(self.weight, |out, _| {
-                dense_gradient(x, grads, views, out, threads);
+                let share = share.as_mut().expect("a buffer for dense attributes");
+                dense_gradient(x, grads, views, share, out, threads);
             }),
         }
-        if let Some(both) = both {
-            run.memory.release(both);
+        for buffer in [both, share].into_iter().flatten() {
+            run.memory.release(buffer);
         }
         run.clock.mark("inputs");
     }
@@ -168,15 +172,15 @@ fn dense_gradient(
     x: &Panels,
     grads: [Option<&Panels>; 2],
     views: &Views,
+    share: &mut Panels,
     out: &mut Panels,
     threads: &Threads,
 ) {
-    let mut share = Panels::zeros(out.rows(), out.cols());
     out.data_mut().fill(0.0);
     for (v, grad) in grads.iter().enumerate() {
         let Some(grad) = grad else { continue };
-        transposed_product_all(x, grad, &mut share, Store::Overwrite, threads);
-        clear_rows(&mut share, views.view(v).keep_features());
+        transposed_product_all(x, grad, share, Store::Overwrite, threads);
+        clear_rows(share, views.view(v).keep_features());
         out.data_mut()
             .iter_mut()
             .zip(share.data())

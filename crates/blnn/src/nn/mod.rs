@@ -22,3 +22,6 @@ pub(crate) use parameters::{ParameterId, Parameters};
 pub(crate) use predict::{Direction, Loss, Predict, PredictorParameters};
 pub(crate) use project::Project;
 pub(crate) use tape::{Gradient, Memory, Op, Ports, Run, Tape, Var};
+
+#[cfg(test)]
+mod gradient_tests;

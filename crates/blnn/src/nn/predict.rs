@@ -10,9 +10,18 @@ use blnn_kernels::{PANEL, Panels, Partition, RowsMut, SHARDS};
 
 use super::{Gradient, Op, ParameterId, Parameters, Ports, Run, Var};
 
-/// Rows of a block: eight register tiles of 14 rows, and all of its matrices fit the level-2
+/// Most rows of a block: nine register tiles of 14 rows, and all of its matrices fit the level-2
 /// cache.
-const BLOCK_ROWS: usize = 112;
+const BLOCK_ROWS: usize = 126;
+
+/// Rows of a block of a shard: even blocks of whole register tiles.
+fn block_rows(shard_rows: usize) -> usize {
+    let blocks = shard_rows.div_ceil(BLOCK_ROWS).max(1);
+    shard_rows
+        .div_ceil(blocks)
+        .next_multiple_of(14)
+        .clamp(14, BLOCK_ROWS)
+}
 
 /// The predictor's parameters: `z = PReLU(h W₁ + b₁) W₂ + b₂`.
 #[derive(Clone, Copy, Debug)]
@@ -362,8 +371,9 @@ impl Op for Predict {
                     let Some(grad) = grad else { continue };
                     let matrices = [direction.online, direction.target, direction.own]
                         .map(|var| memory.value(var));
-                    for start in range.clone().step_by(BLOCK_ROWS) {
-                        let rows = BLOCK_ROWS.min(range.end - start);
+                    let step = block_rows(range.len());
+                    for start in range.clone().step_by(step) {
+                        let rows = step.min(range.end - start);
                         let from = start - range.start;
                         let mut block = grad.part(from..from + rows);
                         shard.block(&shared, matrices, start, rows, &mut block);
