@@ -12,7 +12,7 @@ use crate::common::{blnn, finish, refusal};
 /// Two classes on two axes with a little spread; `noise` mixes them.
 fn embeddings(noise: f32) -> Matrix {
     Matrix::from_fn(80, 4, |i, j| {
-        let spread = ((i * i * 7 + j * 131) as f32 * 0.9).sin();
+        let spread = ((i * i * (j + 2)) as f32 * 1.7).sin();
         noise * spread + if i % 2 == j { 1.0 } else { 0.0 }
     })
 }
