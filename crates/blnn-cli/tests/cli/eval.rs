@@ -1,5 +1,7 @@
 //! `blnn eval`: what it prints, and what it says of bad files.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fs::{self, File};
 use std::path::Path;
 
