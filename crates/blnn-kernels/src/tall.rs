@@ -198,12 +198,19 @@ mod tests {
         (0..count * cols).map(|i| (i as f32 * 0.61).cos()).collect()
     }
 
-    const SHAPES: [(usize, usize, usize); 5] = [
+    /// Every number of vectors that ends in a tile of its own size.
+    const SHAPES: [(usize, usize, usize); 11] = [
         (1, 1, 1),
-        (63, 5, 3),
+        (63, 5, 2),
+        (65, 6, 3),
         (128, 17, 4),
-        (300, 33, 7),
-        (129, 130, 16),
+        (300, 33, 5),
+        (129, 7, 6),
+        (64, 130, 7),
+        (200, 9, 8),
+        (100, 12, 9),
+        (40, 3, 17),
+        (129, 130, 30),
     ];
 
     #[test]

@@ -1,5 +1,7 @@
-//! The evaluator against scikit-learn's scores (golden/make_eval_golden.py made them), and against
+//! The evaluator against scikit-learn's scores (`golden/make_eval_golden.py` made them), and against
 //! itself at other thread counts.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 

@@ -22,7 +22,8 @@ fn only(task: Task) -> EvalPlan {
 }
 
 fn refusal(x: &Matrix, labels: &[u32], splits: Option<&Splits>, plan: &EvalPlan) -> String {
-    let error = evaluate(x, labels, splits, plan, &Threads::new(1), &mut |_| ()).unwrap_err();
+    let error =
+        evaluate(x, labels, splits, plan, &Threads::new(1), &mut |_| ()).expect_err("bad input");
     assert!(matches!(error.kind(), ErrorKind::Shape | ErrorKind::Config));
     error.to_string()
 }

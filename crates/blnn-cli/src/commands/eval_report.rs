@@ -190,7 +190,7 @@ fn heading(out: &mut impl Write, one: &Scored) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "{:12} {:12} {:>15}  {:17} {:>8}",
+        "{:12} {:13} {:>15}  {:17} {:>8}",
         "task", "score", "mean ± std", "95 % interval", "time"
     )
 }
@@ -207,7 +207,7 @@ fn rows(one: &Scored) -> Vec<String> {
         };
         let shown = if t.name() == task { "" } else { t.name() };
         task = t.name();
-        let line = format!("{shown:12} {score:12} {value:>15}  {interval:17} {time:>8}  {rest}");
+        let line = format!("{shown:12} {score:13} {value:>15}  {interval:17} {time:>8}  {rest}");
         rows.push(line.trim_end().to_owned());
     };
     let s = &one.scores;

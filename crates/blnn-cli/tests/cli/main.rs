@@ -9,6 +9,7 @@ mod common;
 mod bad_input;
 #[cfg(target_os = "linux")]
 mod bench;
+mod eval;
 mod help;
 #[cfg(unix)]
 mod train;

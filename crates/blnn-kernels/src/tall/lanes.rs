@@ -14,8 +14,8 @@
 pub(super) trait Lanes: Copy {
     /// Values of one register.
     const WIDTH: usize;
-    /// How many registers of rows a tile of [`super::sweep::times`] spans; with four vectors a
-    /// tile, that many times four accumulators must fit the register file.
+    /// Registers of rows (or columns) a tile of up to four vectors spans: that many times four
+    /// accumulators fit the register file.
     const TILE: usize;
 
     unsafe fn splat(value: f32) -> Self;

@@ -5,11 +5,10 @@
     reason = "a loop must be compiled into its caller, which has the instruction set"
 )]
 
+use std::array::from_fn;
+
 use super::lanes::Lanes;
 use super::{BLOCK, GROUP, LANES};
-
-/// Vectors handled together: each load of the block serves this many.
-const VECTORS: usize = 4;
 
 /// Defines a safe function that runs `$body::<L>` with the widest registers the processor has.
 macro_rules! dispatch {
@@ -67,62 +66,99 @@ unsafe fn times_in<L: Lanes>(
     out: &mut [f32],
 ) {
     let cols = columns.len() / BLOCK;
-    for (tile, out) in which.chunks(VECTORS).zip(out.chunks_mut(VECTORS * BLOCK)) {
-        // A short tile repeats its last vector, whose result is then written twice.
-        let slot = |v: usize| v.min(tile.len() - 1);
-        let w: [&[f32]; VECTORS] = std::array::from_fn(|v| {
-            let start = tile[slot(v)] as usize * cols;
-            &vectors[start..start + cols]
-        });
-        let mut row = 0;
-        while row < visited {
-            // SAFETY: rows row .. row + TILE·WIDTH lie in the block, because `visited` is a
-            // multiple of GROUP, which every TILE·WIDTH divides.
-            let sums = unsafe {
-                match tile.len() {
-                    1 => tile_product::<L, 1>(&columns[row..], &w),
-                    2 => tile_product::<L, 2>(&columns[row..], &w),
-                    3 => tile_product::<L, 3>(&columns[row..], &w),
-                    _ => tile_product::<L, VECTORS>(&columns[row..], &w),
-                }
-            };
-            for (v, sums) in sums.iter().enumerate().take(tile.len()) {
-                for (r, sum) in sums.iter().enumerate().take(L::TILE) {
-                    let to = &mut out[v * BLOCK + row + r * L::WIDTH..][..L::WIDTH];
-                    // SAFETY: `to` holds WIDTH values.
-                    unsafe { sum.store(to.as_mut_ptr()) };
+    let size = tile_size(which.len(), MAX_VECTORS);
+    // Few vectors need more rows at a time to keep all accumulators busy.
+    let registers = if size <= NARROW { L::TILE } else { L::TILE / 2 };
+    let step = registers * L::WIDTH;
+    // Rows outside, vectors inside: the rows' values stay in the first-level cache.
+    for row in (0..visited).step_by(step) {
+        for (chosen, out) in which.chunks(size).zip(out.chunks_mut(size * BLOCK)) {
+            let w = |v: usize| vectors[chosen[v] as usize * cols..][..cols].as_ptr();
+            let x = columns[row..].as_ptr();
+            let out = out[row..].as_mut_ptr();
+            // SAFETY: rows row .. row + step lie in the block, because `visited` is a multiple
+            // of GROUP, which every step divides; `w(v)` points to `cols` values and `out` to
+            // the same rows of every vector of the tile.
+            unsafe {
+                match chosen.len() {
+                    1 => tile::<L, 1>(x, cols, registers, from_fn(w), out),
+                    2 => tile::<L, 2>(x, cols, registers, from_fn(w), out),
+                    3 => tile::<L, 3>(x, cols, registers, from_fn(w), out),
+                    4 => tile::<L, 4>(x, cols, registers, from_fn(w), out),
+                    5 => tile::<L, 5>(x, cols, registers, from_fn(w), out),
+                    6 => tile::<L, 6>(x, cols, registers, from_fn(w), out),
+                    7 => tile::<L, 7>(x, cols, registers, from_fn(w), out),
+                    _ => tile::<L, MAX_VECTORS>(x, cols, registers, from_fn(w), out),
                 }
             }
-            row += L::TILE * L::WIDTH;
         }
     }
 }
 
-/// Most registers of rows a tile spans on any instruction set.
-const MAX_TILE: usize = 4;
-const _: () = assert!(BLOCK.is_multiple_of(GROUP) && GROUP.is_multiple_of(MAX_TILE * LANES));
+/// Most vectors of a tile, and most for which a tile spans all of [`Lanes::TILE`] registers.
+const MAX_VECTORS: usize = 8;
+const NARROW: usize = 4;
+const _: () = assert!(BLOCK.is_multiple_of(GROUP) && GROUP.is_multiple_of(4 * LANES));
 
+/// Divides vectors into tiles of at most `most`, as evenly as possible.
+fn tile_size(vectors: usize, most: usize) -> usize {
+    vectors.div_ceil(vectors.div_ceil(most).max(1)).max(1)
+}
+
+/// Products of `V` vectors with 1, 2 or 4 registers of rows.
+///
 /// # Safety
-/// The processor must have the instruction set of `L`; `columns` starts at a row with at least
-/// `TILE * WIDTH` rows of the block after it.
+/// The processor must have the instruction set of `L`; `x` and `out` point to a row with the
+/// tile's rows of the block after it, `out` to `V` times BLOCK rows; each `w` to `cols` values.
 #[inline(always)]
-unsafe fn tile_product<L: Lanes, const V: usize>(
-    columns: &[f32],
-    w: &[&[f32]; VECTORS],
-) -> [[L; MAX_TILE]; VECTORS] {
-    // SAFETY: as the caller promises; each `x` chunk has the rows of the tile.
+unsafe fn tile<L: Lanes, const V: usize>(
+    x: *const f32,
+    cols: usize,
+    registers: usize,
+    w: [*const f32; V],
+    out: *mut f32,
+) {
+    // SAFETY: as the caller promises.
     unsafe {
-        let mut sums = [[L::splat(0.0); MAX_TILE]; VECTORS];
-        for (j, x) in columns.chunks(BLOCK).enumerate().take(w[0].len()) {
-            let x = x.as_ptr();
-            for v in 0..V {
-                let weight = L::splat(*w[v].get_unchecked(j));
-                for (r, sum) in sums[v].iter_mut().enumerate().take(L::TILE) {
-                    *sum = L::load(x.add(r * L::WIDTH)).mul_add(weight, *sum);
+        match registers {
+            1 => products::<L, V, 1>(x, cols, w, out),
+            2 => products::<L, V, 2>(x, cols, w, out),
+            _ => products::<L, V, 4>(x, cols, w, out),
+        }
+    }
+}
+
+/// Products of `V` vectors with exactly `R` registers of rows.
+///
+/// # Safety
+/// As [`tile`].
+#[inline(always)]
+unsafe fn products<L: Lanes, const V: usize, const R: usize>(
+    x: *const f32,
+    cols: usize,
+    w: [*const f32; V],
+    out: *mut f32,
+) {
+    // SAFETY: as the caller promises; column j starts BLOCK rows after column j − 1.
+    unsafe {
+        let mut sums = [[L::splat(0.0); R]; V];
+        for j in 0..cols {
+            let mut rows = [L::splat(0.0); R];
+            for (r, rows) in rows.iter_mut().enumerate() {
+                *rows = L::load(x.add(j * BLOCK + r * L::WIDTH));
+            }
+            for (sums, w) in sums.iter_mut().zip(w) {
+                let weight = L::splat(*w.add(j));
+                for (sum, row) in sums.iter_mut().zip(rows) {
+                    *sum = row.mul_add(weight, *sum);
                 }
             }
         }
-        sums
+        for (v, sums) in sums.iter().enumerate() {
+            for (r, sum) in sums.iter().enumerate() {
+                sum.store(out.add(v * BLOCK + r * L::WIDTH));
+            }
+        }
     }
 }
 
@@ -138,47 +174,50 @@ unsafe fn add_transposed_in<L: Lanes, const SQUARE: bool>(
     sums: &mut [f32],
 ) {
     let cols = columns.len() / BLOCK;
-    for first in (0..vectors).step_by(VECTORS) {
-        let values = &values[first * BLOCK..];
-        let sums = &mut sums[first * cols * LANES..];
-        // SAFETY: as the caller promises.
-        unsafe {
-            match vectors - first {
-                1 => strip::<L, SQUARE, 1>(columns, visited, values, sums),
-                2 => strip::<L, SQUARE, 2>(columns, visited, values, sums),
-                3 => strip::<L, SQUARE, 3>(columns, visited, values, sums),
-                _ => strip::<L, SQUARE, VECTORS>(columns, visited, values, sums),
+    let size = tile_size(vectors, NARROW);
+    let x = columns.as_ptr();
+    let mut j = 0;
+    // Columns outside, vectors inside: a few columns stay in the first-level cache.
+    while j < cols {
+        let width = if j + L::TILE <= cols { L::TILE } else { 1 };
+        for first in (0..vectors).step_by(size) {
+            let values = values[first * BLOCK..].as_ptr();
+            let sums = sums[first * cols * LANES..].as_mut_ptr();
+            // SAFETY: columns j .. j + width and vectors first .. first + V exist, and `visited`
+            // ≤ BLOCK rows of each.
+            unsafe {
+                match size.min(vectors - first) {
+                    1 => corners::<L, SQUARE, 1>(x, visited, values, sums, cols, j, width),
+                    2 => corners::<L, SQUARE, 2>(x, visited, values, sums, cols, j, width),
+                    3 => corners::<L, SQUARE, 3>(x, visited, values, sums, cols, j, width),
+                    _ => corners::<L, SQUARE, 4>(x, visited, values, sums, cols, j, width),
+                }
             }
         }
+        j += width;
     }
 }
 
-/// The transposed product of `V` vectors with every column.
+/// The transposed product of `V` vectors with the columns `j .. j + width`, `width` 1, 2 or 4.
 ///
 /// # Safety
-/// As [`add_transposed_in`], with at least `V` vectors of values and sums.
+/// As [`corner`] with `C = width`.
 #[inline(always)]
-unsafe fn strip<L: Lanes, const SQUARE: bool, const V: usize>(
-    columns: &[f32],
+unsafe fn corners<L: Lanes, const SQUARE: bool, const V: usize>(
+    x: *const f32,
     visited: usize,
-    values: &[f32],
-    sums: &mut [f32],
+    values: *const f32,
+    sums: *mut f32,
+    cols: usize,
+    j: usize,
+    width: usize,
 ) {
-    let cols = columns.len() / BLOCK;
-    let (x, values, sums) = (columns.as_ptr(), values.as_ptr(), sums.as_mut_ptr());
-    let mut j = 0;
-    // SAFETY: columns j .. j + C and vectors 0 .. V exist, and `visited` ≤ BLOCK rows of each.
+    // SAFETY: as the caller promises.
     unsafe {
-        while j + L::TILE <= cols {
-            match L::TILE {
-                4 => corner::<L, SQUARE, V, 4>(x, visited, values, sums, cols, j),
-                _ => corner::<L, SQUARE, V, 2>(x, visited, values, sums, cols, j),
-            }
-            j += L::TILE;
-        }
-        while j < cols {
-            corner::<L, SQUARE, V, 1>(x, visited, values, sums, cols, j);
-            j += 1;
+        match width {
+            4 => corner::<L, SQUARE, V, 4>(x, visited, values, sums, cols, j),
+            2 => corner::<L, SQUARE, V, 2>(x, visited, values, sums, cols, j),
+            _ => corner::<L, SQUARE, V, 1>(x, visited, values, sums, cols, j),
         }
     }
 }
@@ -207,7 +246,7 @@ unsafe fn corner<L: Lanes, const SQUARE: bool, const V: usize, const C: usize>(
             }
         }
         for row in (0..visited).step_by(L::WIDTH) {
-            let column: [L; C] = std::array::from_fn(|c| {
+            let column: [L; C] = from_fn(|c| {
                 let value = L::load(x.add((j + c) * BLOCK + row));
                 if SQUARE { value.mul(value) } else { value }
             });

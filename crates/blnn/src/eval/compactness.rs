@@ -43,7 +43,7 @@ mod tests {
         let dot =
             |a: usize, b: usize| f64::from(x.get(a, 0) * x.get(b, 0) + x.get(a, 1) * x.get(b, 1));
         let first = (dot(0, 1) + dot(0, 4) + dot(1, 4)) / 3.0;
-        let want = (first + dot(2, 3)) / 2.0;
+        let want = f64::midpoint(first, dot(2, 3));
         assert!((compactness(&x, &labels, 2) - want).abs() < 1e-7);
     }
 }

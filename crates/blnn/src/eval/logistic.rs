@@ -452,8 +452,9 @@ mod tests {
         let x = Matrix::from_fn(200, 6, |i, j| {
             ((i * (j + 3) * 13 + j * 29) as f32 * 0.37).sin()
         });
-        let class =
-            |i: usize| u32::from(x.get(i, 0) + 0.6 * x.get(i, 3) > 0.4) + u32::from(i % 11 == 0);
+        let class = |i: usize| {
+            u32::from(x.get(i, 0) + 0.6 * x.get(i, 3) > 0.4) + u32::from(i.is_multiple_of(11))
+        };
         let targets = (0..200).map(class).collect();
         (x, targets)
     }

@@ -112,7 +112,7 @@ pub struct TrainTest {
 ///
 /// ```
 /// let split = &blnn::eval::shuffle_splits(0, 1, 10, 0.8)[0];
-/// assert_eq!(split.train, [3, 5]);
+/// assert_eq!(split.train, [0, 5]); // the last two of numpy.random.RandomState(0).permutation(10)
 /// ```
 pub fn shuffle_splits(seed: u32, count: usize, n: usize, test_share: f64) -> Vec<TrainTest> {
     let mut rng = RandomState::new(seed);

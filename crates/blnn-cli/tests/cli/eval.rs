@@ -1,0 +1,221 @@
+//! `blnn eval`: what it prints, and what it says of bad files.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use blnn::data::npy;
+use blnn_kernels::Matrix;
+use serde_json::Value;
+
+use crate::common::{blnn, finish, refusal};
+
+/// Two classes on two axes with a little spread; `noise` mixes them.
+fn embeddings(noise: f32) -> Matrix {
+    Matrix::from_fn(80, 4, |i, j| {
+        let spread = ((i * i * (j + 2)) as f32 * 1.7).sin();
+        noise * spread + if i % 2 == j { 1.0 } else { 0.0 }
+    })
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for (name, noise) in [("good.npy", 0.2), ("poor.npy", 3.0)] {
+        npy::write_f32_matrix(&mut File::create(path(name)).unwrap(), &embeddings(noise)).unwrap();
+    }
+    let numbers: Vec<i64> = (0..80).map(|i| i % 2).collect();
+    npy::write_i64(&mut File::create(path("labels.npy")).unwrap(), &numbers).unwrap();
+    let names: Vec<&str> = (0..80).map(|i| ["dog", "cat"][i % 2]).collect();
+    npy::write_text(&mut File::create(path("names.npy")).unwrap(), &names).unwrap();
+    folder
+}
+
+fn eval(folder: &Path, arguments: &[&str]) -> std::process::Command {
+    let mut command = blnn(folder);
+    command.args(["eval", "--splits", "3", "--repeats", "2", "--threads", "2"]);
+    command.args(arguments);
+    command
+}
+
+fn printed(arguments: &[&str]) -> String {
+    let folder = folder();
+    let (code, stdout, stderr) = finish(&mut eval(folder.path(), arguments));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    stdout
+}
+
+#[test]
+fn json_has_the_promised_keys() {
+    let text = printed(&["good.npy", "--labels", "labels.npy", "--format", "json"]);
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["classify"]["mean"], 100.0);
+    assert_eq!(json["classify"]["per_split"].as_array().unwrap().len(), 3);
+    assert_eq!(json["cluster"]["nmi"]["mean"], 100.0);
+    assert_eq!(json["cluster"]["homogeneity"]["std"], 0.0);
+    assert_eq!(json["similar"]["s_at_5"], 100.0);
+    assert!(json["similar"]["s_at_10"].is_f64() && json["compactness"].is_f64());
+    assert_eq!(json["seeds"]["splits"], 1);
+    for task in ["classify", "cluster", "similar", "compactness"] {
+        assert!(json["seconds"][task].is_f64(), "{text}");
+    }
+}
+
+#[test]
+fn names_are_classes_too() {
+    let scores = |labels: &str| -> Value {
+        let text = printed(&["poor.npy", "--labels", labels, "--format", "json"]);
+        serde_json::from_str(&text).unwrap()
+    };
+    let (numbers, names) = (scores("labels.npy"), scores("names.npy"));
+    for task in ["similar", "compactness"] {
+        assert_eq!(numbers[task], names[task]);
+    }
+}
+
+#[test]
+fn the_table_names_every_score() {
+    let text = printed(&["good.npy", "--labels", "labels.npy", "--protocol", "both"]);
+    for part in [
+        "good.npy: 80 nodes × 4, 2 classes; seeds: splits 1, folds 0, k-means from 0",
+        "accuracy %      100.00 ± 0.00",
+        "3 splits, published-code",
+        "3 splits, paper",
+        "NMI %",
+        "homogeneity %",
+        "S@5 %",
+        "S@10 %",
+        "compactness",
+    ] {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+}
+
+#[test]
+fn two_embeddings_are_compared() {
+    let both = [
+        "good.npy",
+        "poor.npy",
+        "--labels",
+        "labels.npy",
+        "--tasks",
+        "classify",
+    ];
+    let text = printed(&both);
+    assert!(
+        text.contains("first minus second over 3 splits: +"),
+        "{text}"
+    );
+    assert!(
+        text.contains("better on 3, equal on 0, worse on 0"),
+        "{text}"
+    );
+    let json: Value =
+        serde_json::from_str(&printed(&[&both[..], &["--format", "json"]].concat())).unwrap();
+    assert_eq!(json["comparison"]["classify"]["wins"], 3);
+    assert_eq!(json["first"]["classify"]["mean"], 100.0);
+    assert!(json["second"]["classify"]["mean"].as_f64().unwrap() < 90.0);
+    let csv = printed(&[&both[..], &["--format", "csv"]].concat());
+    assert!(
+        csv.starts_with("embeddings,task,measure,value\ngood.npy,classify,mean,100\n"),
+        "{csv}"
+    );
+    assert!(csv.contains("\nfirst - second,classify,split 3,"), "{csv}");
+}
+
+#[test]
+fn a_graph_gives_its_labels() {
+    let folder = folder();
+    let x = Matrix::from_fn(2708, 2, |i, j| ((i + 3 * j) as f32).sin() + 0.1);
+    npy::write_f32_matrix(&mut File::create(folder.path().join("x.npy")).unwrap(), &x).unwrap();
+    let arguments = ["x.npy", "--labels", "cora", "--tasks", "compactness"];
+    let (code, stdout, stderr) = finish(&mut eval(folder.path(), &arguments));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert!(stdout.contains("2,708 nodes × 2, 7 classes"), "{stdout}");
+}
+
+#[test]
+fn bad_files_are_named_with_their_fault() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    npy::write_f32_matrix(
+        &mut File::create(path("short.npy")).unwrap(),
+        &Matrix::zeros(3, 2),
+    )
+    .unwrap();
+    let mut hole = embeddings(0.1);
+    hole.row_mut(5)[0] = f32::NAN;
+    npy::write_f32_matrix(&mut File::create(path("hole.npy")).unwrap(), &hole).unwrap();
+    fs::write(path("text.npy"), "1 2 3").unwrap();
+    npy::write_i64(
+        &mut File::create(path("lonely.npy")).unwrap(),
+        &[[0; 79].as_slice(), &[1]].concat(),
+    )
+    .unwrap();
+    for (arguments, fault) in [
+        (
+            ["short.npy", "labels.npy"],
+            "short.npy: 3 embeddings but 80 labels",
+        ),
+        (
+            ["hole.npy", "labels.npy"],
+            "hole.npy: row 5 of the embeddings holds NaN",
+        ),
+        (["text.npy", "labels.npy"], "text.npy: "),
+        (["none.npy", "labels.npy"], "none.npy"),
+        (
+            ["good.npy", "good.npy"],
+            "good.npy: labels have 2 axes, a vector has 1",
+        ),
+        (
+            ["good.npy", "lonely.npy"],
+            "lonely.npy: classify: class 1 has one member (node 79)",
+        ),
+        (["good.npy", "nowhere"], "nowhere"),
+    ] {
+        let [file, labels] = arguments;
+        let said = refusal(&mut eval(folder.path(), &[file, "--labels", labels]));
+        assert!(said.contains(fault), "no {fault:?} in {said}");
+    }
+}
+
+#[test]
+fn labels_that_are_not_integers_are_refused() {
+    let folder = folder();
+    let column = Matrix::from_fn(80, 1, |i, _| i as f32 / 2.0);
+    let mut bytes = Vec::new();
+    npy::write_f32_matrix(&mut bytes, &column).unwrap();
+    // The same values as a vector: the header's shape, padded to its old length.
+    let start = bytes.windows(7).position(|w| w == b"(80, 1)").unwrap();
+    bytes[start..start + 7].copy_from_slice(b"(80,)  ");
+    fs::write(folder.path().join("half.npy"), bytes).unwrap();
+    let said = refusal(&mut eval(
+        folder.path(),
+        &["good.npy", "--labels", "half.npy"],
+    ));
+    assert!(
+        said.contains("half.npy: labels are not integers or names"),
+        "{said}"
+    );
+}
+
+#[test]
+fn unknown_tasks_and_protocols_are_refused_with_the_known_ones() {
+    let folder = folder();
+    for (flag, value, known) in [
+        (
+            "--tasks",
+            "classify,sing",
+            "classify, cluster, similar or compactness",
+        ),
+        ("--protocol", "mine", "published-code, paper or both"),
+    ] {
+        let mut command = eval(
+            folder.path(),
+            &["good.npy", "--labels", "labels.npy", flag, value],
+        );
+        let said = refusal(&mut command);
+        assert!(said.contains(known), "{said}");
+    }
+}
