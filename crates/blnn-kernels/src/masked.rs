@@ -60,9 +60,9 @@ struct Blocked {
 
 /// Rows of a block that fit the level-1 and level-2 caches at `PANEL` floats each, with room for
 /// the outputs, and the list length below which a finer cut costs more than it saves.
-const NEAR_ROWS: usize = 256;
-const FAR_ROWS: usize = 8192;
-const LIST_GOAL: usize = 24;
+const NEAR_ROWS: usize = 384;
+const FAR_ROWS: usize = 12_288;
+const LIST_GOAL: usize = 64;
 
 impl Blocked {
     fn new(pattern: Pattern, values: Option<Vec<f32>>) -> Self {

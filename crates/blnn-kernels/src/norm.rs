@@ -69,7 +69,7 @@ pub struct Affine {
     pub slope: f32,
 }
 
-fn add_to(total: &mut [f64; PANEL], part: &Columns) {
+fn widen_into(total: &mut [f64; PANEL], part: &Columns) {
     total
         .iter_mut()
         .zip(part)
@@ -82,8 +82,8 @@ pub fn moments(cell: &[f32], shift: &Columns) -> Moments {
     for run in cell.chunks(RUN) {
         let (mut sum, mut squares) = ([0.0; PANEL], [0.0; PANEL]);
         moments_run(run, shift, &mut sum, &mut squares);
-        add_to(&mut total.sum, &sum);
-        add_to(&mut total.squares, &squares);
+        widen_into(&mut total.sum, &sum);
+        widen_into(&mut total.squares, &squares);
     }
     total
 }
@@ -166,9 +166,9 @@ pub fn affine_sums(map: &Affine, grad: &[f32], input: &[f32]) -> AffineSums {
     for (grad, input) in grad.chunks(RUN).zip(input.chunks(RUN)) {
         let mut sums = [[0.0; PANEL]; 3];
         sums_run(map, grad, input, &mut sums);
-        add_to(&mut total.bias, &sums[0]);
-        add_to(&mut total.weight, &sums[1]);
-        add_to(&mut total.slope, &sums[2]);
+        widen_into(&mut total.bias, &sums[0]);
+        widen_into(&mut total.weight, &sums[1]);
+        widen_into(&mut total.slope, &sums[2]);
     }
     total
 }
@@ -372,6 +372,18 @@ dispatch! {
 unsafe fn add_into_kernel<S: Simd>(a: &[f32], b: &[f32], out: &mut [f32]) {
     for ((&a, &b), out) in a.iter().zip(b).zip(out) {
         *out = a + b;
+    }
+}
+
+dispatch! {
+    /// `total += part`, element by element.
+    pub fn add_to(part: &[f32], total: &mut [f32]) = add_to_kernel
+}
+
+#[inline(always)]
+unsafe fn add_to_kernel<S: Simd>(part: &[f32], total: &mut [f32]) {
+    for (total, &part) in total.iter_mut().zip(part) {
+        *total += part;
     }
 }
 

@@ -15,6 +15,7 @@ mod method;
 mod nearest;
 mod nn;
 mod optim;
+mod order;
 mod plan;
 mod preset;
 mod rng;

@@ -13,6 +13,7 @@ use crate::nn::{
     Parameters, Predict, PredictorParameters, Run, RunningStatistics, Shape, Tape, linear_default,
 };
 use crate::optim::{Optimizer, ema_decay, learning_rate};
+use crate::order::Order;
 use crate::plan::{Plan, Statistics};
 
 /// What one training step reported.
@@ -40,7 +41,8 @@ pub struct Step {
 pub struct Trainer {
     plan: Plan,
     threads: Threads,
-    nodes: usize,
+    /// The order the nodes are worked on in.
+    order: Order,
     inputs: Inputs,
     views: Views,
     parameters: Parameters,
@@ -69,10 +71,17 @@ impl Trainer {
     /// # Errors
     /// If the graph has no edges, or the method needs labels that it does not have.
     pub fn new(graph: &Graph, plan: &Plan, threads: &Threads) -> Result<Self> {
+        let order = Order::by_neighbourhood(graph.adjacency());
+        Self::in_order(graph, plan, threads, order)
+    }
+
+    /// The trainer that works on the graph's nodes in the given order.
+    fn in_order(graph: &Graph, plan: &Plan, threads: &Threads, order: Order) -> Result<Self> {
         if graph.entries() == 0 {
             let message = "the graph has no edges, so there is nothing to learn from neighbours";
             return Err(Error::new(ErrorKind::Shape, message).at(graph.name()));
         }
+        let graph = &reordered(graph, &order)?;
         let features = graph.features().cols();
         let shape = Shape {
             nodes: graph.nodes(),
@@ -104,7 +113,7 @@ impl Trainer {
         Ok(Self {
             plan: plan.clone(),
             threads: threads.clone(),
-            nodes: graph.nodes(),
+            order,
             inputs: Inputs::new(graph.features(), threads),
             views: Views::whole(graph.adjacency(), features, threads),
             parameters,
@@ -215,10 +224,9 @@ impl Trainer {
             };
             tape.forward(&mut run);
         });
-        let embedding = self.memory.value(output).to_matrix();
+        let embedding = self.order.restore(&self.memory.value(output).to_matrix());
         tape.finish(&mut self.memory);
         self.clock.skip();
-        debug_assert_eq!(embedding.rows(), self.nodes);
         embedding
     }
 
@@ -313,6 +321,19 @@ impl Trainer {
     /// Seconds spent in each stage of the steps so far.
     pub fn stage_seconds(&self) -> Vec<(&'static str, f64)> {
         self.clock.seconds()
+    }
+}
+
+/// The graph with its nodes in another order; ids and splits stay behind.
+fn reordered(graph: &Graph, order: &Order) -> Result<Graph> {
+    let (adjacency, features) = (
+        order.adjacency(graph.adjacency()),
+        order.features(graph.features()),
+    );
+    let reordered = Graph::new(graph.name(), adjacency, features)?;
+    match graph.labels() {
+        Some(labels) => reordered.with_labels(order.values(labels), Vec::new()),
+        None => Ok(reordered),
     }
 }
 

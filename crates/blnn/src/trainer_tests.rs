@@ -107,7 +107,8 @@ impl Golden {
     /// A trainer with the golden initial parameters.
     fn trainer(&self, graph: &Graph, method: Method, objective: Objective) -> Trainer {
         let plan = self.plan(method, objective);
-        let mut trainer = Trainer::new(graph, &plan, &Threads::new(2)).unwrap();
+        let order = Order::identity(graph.nodes());
+        let mut trainer = Trainer::in_order(graph, &plan, &Threads::new(2), order).unwrap();
         for id in trainer.parameters.ids() {
             let name = format!("init.{}", trainer.parameters.name(id));
             let (rows, cols) = trainer.parameters.value(id).shape();

@@ -132,13 +132,7 @@ impl Encoder {
             true,
         ));
         let [u2, c2, h2] = [(); 3].map(|()| tape.matrix(nodes, embedding, gradient));
-        tape.push(Project {
-            input: h1,
-            weight: self.conv[1],
-            output: u2,
-            view,
-            gradient,
-        });
+        tape.push(Project::new(h1, self.conv[1], u2, view, gradient));
         let vars = [u2, c2, h2];
         tape.push(Convolve::new(
             vars,

@@ -341,13 +341,7 @@ fn projection_and_convolution() {
         grad: grad.clone(),
     });
     let [u, c, h] = [(); 3].map(|()| bench.tape.matrix(NODES, OUT, true));
-    bench.tape.push(Project {
-        input,
-        weight,
-        output: u,
-        view: 1,
-        gradient: true,
-    });
+    bench.tape.push(Project::new(input, weight, u, 1, true));
     bench
         .tape
         .push(Convolve::new([u, c, h], layer, 1, batch(), true, false));

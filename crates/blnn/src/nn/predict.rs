@@ -8,6 +8,7 @@ use blnn_kernels::product::{Store, product, transposed_product};
 use blnn_kernels::rows::cosine_gradient;
 use blnn_kernels::{PANEL, Panels, Partition, RowsMut, SHARDS};
 
+use super::project::sum_shares;
 use super::{Gradient, Op, ParameterId, Parameters, Ports, Run, Var};
 
 /// Most rows of a block: nine register tiles of 14 rows, and all of its matrices fit the level-2
@@ -283,15 +284,8 @@ impl Predict {
         for (id, share) in shares {
             let shards = &self.shards;
             let threads = run.threads;
-            run.parameters.write_grad(id, |grad, _| {
-                let pieces = Partition::even(grad.rows());
-                threads.for_each_cell(&pieces, [grad], |cell, [out]| {
-                    out.copy_from_slice(share(&shards[0]).cell(&cell));
-                    for shard in &shards[1..] {
-                        let part = share(shard).cell(&cell);
-                        out.iter_mut().zip(part).for_each(|(o, p)| *o += p);
-                    }
-                });
+            run.parameters.write_grad(id, |grad, fresh| {
+                sum_shares(shards.iter().map(share), grad, fresh, threads);
             });
         }
         let slope = |s: &Shard| s.slopes.data().iter().map(|&v| f64::from(v)).sum::<f64>();

@@ -1,6 +1,8 @@
 //! [`Project`]: the product of hidden representations with a layer's weights.
 
-use blnn_kernels::product::{Store, product_all, transposed_product_all};
+use blnn_kernels::norm::add_to;
+use blnn_kernels::product::{Store, product, product_all, transposed_product};
+use blnn_kernels::{Panels, Partition, SHARDS, Threads};
 
 use super::{Gradient, Op, ParameterId, Ports, Run, Var};
 
@@ -11,15 +13,39 @@ use super::{Gradient, Op, ParameterId, Ports, Run, Var};
 #[derive(Debug)]
 pub(crate) struct Project {
     /// H
-    pub(crate) input: Var,
+    input: Var,
     /// W
-    pub(crate) weight: ParameterId,
+    weight: ParameterId,
     /// U
-    pub(crate) output: Var,
+    output: Var,
     /// The view whose degrees scale the rows.
-    pub(crate) view: usize,
+    view: usize,
     /// Whether a gradient is passed back.
-    pub(crate) gradient: bool,
+    gradient: bool,
+    shares: Vec<Panels>,
+}
+
+/// Rows whose inputs and gradients stay in the level-2 cache for two products.
+const BLOCK_ROWS: usize = 252;
+
+impl Project {
+    /// The operation `output = D input weight` of a view.
+    pub(crate) fn new(
+        input: Var,
+        weight: ParameterId,
+        output: Var,
+        view: usize,
+        gradient: bool,
+    ) -> Self {
+        Self {
+            input,
+            weight,
+            output,
+            view,
+            gradient,
+            shares: Vec::new(),
+        }
+    }
 }
 
 impl Op for Project {
@@ -57,15 +83,51 @@ impl Op for Project {
             .value(self.weight)
             .transpose_into(&mut transposed);
         let mut input_grad = run.memory.take_grad(self.input);
-        let grad = run.memory.grad(self.output);
-        product_all(grad, &transposed, None, &mut input_grad, run.threads);
-        let (input, threads) = (run.memory.value(self.input), run.threads);
+        self.shares
+            .resize_with(SHARDS, || Panels::zeros(rows, cols));
+        let (input, grad) = (run.memory.value(self.input), run.memory.grad(self.output));
+        let partition = Partition::even(grad.rows());
+        let mut parts = input_grad.shards_mut(&partition).map(Some);
+        let mut shares = self.shares.iter_mut();
+        let mut shards: [_; SHARDS] =
+            std::array::from_fn(|s| parts[s].take().zip(shares.next()).expect("SHARDS shards"));
+        // Both products of a block run while its rows are in the cache.
+        run.threads.for_each_owned(&mut shards, |_, (part, share)| {
+            share.data_mut().fill(0.0);
+            let range = part.range();
+            for start in range.clone().step_by(BLOCK_ROWS) {
+                let rows = start..(start + BLOCK_ROWS).min(range.end);
+                let (h, g) = (input.rows_ref(rows.clone()), grad.rows_ref(rows.clone()));
+                let mut block = part.part(rows.start - range.start..rows.end - range.start);
+                product(&g, &transposed, &mut block, Store::Overwrite);
+                transposed_product(&h, &g, share, Store::Add);
+            }
+        });
+        let (shares, threads) = (&self.shares, run.threads);
         run.parameters.write_grad(self.weight, |out, fresh| {
-            let store = if fresh { Store::Overwrite } else { Store::Add };
-            transposed_product_all(input, grad, out, store, threads);
+            sum_shares(shares.iter(), out, fresh, threads);
         });
         run.memory.put_grad(self.input, input_grad);
         run.memory.release(transposed);
         run.clock.mark("dense");
     }
+}
+
+/// Adds up the shards' shares of a gradient in shard order; with `fresh`, in place of what was
+/// there.
+pub(super) fn sum_shares<'a>(
+    shares: impl Iterator<Item = &'a Panels> + Clone + Sync,
+    out: &mut Panels,
+    fresh: bool,
+    threads: &Threads,
+) {
+    let pieces = Partition::even(out.rows());
+    threads.for_each_cell(&pieces, [out], |cell, [out]| {
+        if fresh {
+            out.fill(0.0);
+        }
+        for share in shares.clone() {
+            add_to(share.cell(&cell), out);
+        }
+    });
 }
