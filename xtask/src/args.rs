@@ -20,8 +20,7 @@ impl Args {
     /// The value of `name`, written as `name value` or `name=value`.
     pub(crate) fn value(&mut self, name: &str) -> Result<Option<String>> {
         let is_option = |word: &String| {
-            word.strip_prefix(name)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+            word.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
         };
         let Some(at) = self.0.iter().position(is_option) else {
             return Ok(None);
@@ -41,9 +40,7 @@ impl Args {
         let Some(text) = self.value(name)? else {
             return Ok(default);
         };
-        let count = text
-            .parse()
-            .with_context(|| format!("{name}: `{text}` is not a number"))?;
+        let count = text.parse().with_context(|| format!("{name}: `{text}` is not a number"))?;
         if count == 0 {
             bail!("{name} must be at least 1");
         }

@@ -25,43 +25,22 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         println!("refused: not a single test ran");
     }
     let good = outcome.is_ok() && report.tally.failed == 0 && !nothing_ran;
-    Ok(if good {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Cheap checks come first, so that a slip shows within seconds.
 fn run_all(report: &mut Report) -> Result<()> {
-    report.step("formatting", |_| {
-        succeed(&mut workspace::cargo(["fmt", "--all", "--check"]))
-    })?;
+    report.step("formatting", |_| succeed(&mut workspace::cargo(["fmt", "--all", "--check"])))?;
     report.step("lints", |_| {
-        let words = [
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ];
+        let words = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         succeed(&mut workspace::cargo(words))
     })?;
     let tests = report.step("compile the tests", |_| test_binaries::build())?;
     report.step("tests", |report| all_tests(report, &tests))?;
-    report.step("tests with scalar kernels", |report| {
-        scalar_tests(report, &tests)
-    })?;
+    report.step("tests with scalar kernels", |report| scalar_tests(report, &tests))?;
     report.step("documentation", |_| {
         // `--lib`: the command and the library are both called blnn and would overwrite each other.
-        let words = [
-            "doc",
-            "--workspace",
-            "--lib",
-            "--no-deps",
-            "--document-private-items",
-        ];
+        let words = ["doc", "--workspace", "--lib", "--no-deps", "--document-private-items"];
         succeed(workspace::cargo(words).env("RUSTDOCFLAGS", "-D warnings"))
     })
 }
@@ -74,9 +53,7 @@ fn all_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
     } else {
         command.args(["--", "--skip", large_graphs::TEST_MARK]);
         for test in tests {
-            report
-                .not_run
-                .extend(test.tests_with(large_graphs::TEST_MARK)?);
+            report.not_run.extend(test.tests_with(large_graphs::TEST_MARK)?);
         }
     }
     report.count(&mut command)
@@ -116,10 +93,7 @@ impl Report {
 
     /// Runs test programs, shows what they print, and counts.
     fn count(&mut self, command: &mut Command) -> Result<()> {
-        let mut child = command
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start")?;
+        let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start")?;
         let stdout = child.stdout.take().context("no output to read")?;
         for line in BufReader::new(stdout).lines() {
             let line = line?;
@@ -144,10 +118,7 @@ impl Report {
 
     fn print_not_run(&self) {
         if !self.not_run.is_empty() {
-            println!(
-                "not run, for want of the large graphs (get them: {}):",
-                large_graphs::FETCH
-            );
+            println!("not run, for want of the large graphs (get them: {}):", large_graphs::FETCH);
         }
         for name in &self.not_run {
             println!("    {name}");
@@ -178,10 +149,7 @@ mod tests {
         let mut report = Report::default();
         report.step("first", |_| Ok(())).unwrap();
         let error = report.step("second", |_| -> Result<()> { bail!("exit status: 1") });
-        assert_eq!(
-            format!("{:#}", error.unwrap_err()),
-            "second: exit status: 1"
-        );
+        assert_eq!(format!("{:#}", error.unwrap_err()), "second: exit status: 1");
         let outcomes: Vec<_> = report.steps.iter().map(|s| (s.0, s.1)).collect();
         assert_eq!(outcomes, [("first", true), ("second", false)]);
     }

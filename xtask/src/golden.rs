@@ -20,9 +20,5 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         command.arg("--check");
     }
     let status = command.status().context("cannot start python")?;
-    Ok(if status.success() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -33,9 +33,7 @@ pub(crate) fn places() -> Vec<PathBuf> {
     } else if cfg!(target_os = "macos") {
         home("Library/Caches")
     } else {
-        variable("XDG_CACHE_HOME")
-            .map(PathBuf::from)
-            .or_else(|| home(".cache"))
+        variable("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| home(".cache"))
     };
     let cache = cache.map(|folder| folder.join("blnn"));
     let shared = workspace::root().join("../shared/data");

@@ -71,11 +71,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
 /// Both sides want every core: with anything else running the numbers mean little.
 fn warn_if_busy() {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let last_minute: f64 = load
-        .split(' ')
-        .next()
-        .and_then(|w| w.parse().ok())
-        .unwrap_or(0.0);
+    let last_minute: f64 = load.split(' ').next().and_then(|w| w.parse().ok()).unwrap_or(0.0);
     if last_minute > 0.5 {
         eprintln!("warning: the load average is {last_minute}; ratios need an idle machine");
     }
@@ -143,20 +139,12 @@ struct Bench {
 impl Bench {
     fn prepare(epochs: usize, script: Option<String>, given_python: Option<&str>) -> Result<Self> {
         let data = large_graphs::find().with_context(|| {
-            format!(
-                "the large graphs are not here; get them: {}",
-                large_graphs::FETCH
-            )
+            format!("the large graphs are not here; get them: {}", large_graphs::FETCH)
         })?;
-        let script = script.map_or_else(
-            || workspace::root().join("../shared/bench/torch_peer.py"),
-            PathBuf::from,
-        );
+        let script = script
+            .map_or_else(|| workspace::root().join("../shared/bench/torch_peer.py"), PathBuf::from);
         if !script.is_file() {
-            bail!(
-                "{}: no such file; name the PyTorch program with --peer",
-                script.display()
-            );
+            bail!("{}: no such file; name the PyTorch program with --peer", script.display());
         }
         Ok(Self {
             epochs: epochs.to_string(),
@@ -174,12 +162,7 @@ impl Bench {
             ours.push(self.run_ours(settings.graph)?);
             torch.push(self.run_torch(settings)?);
         }
-        Ok(Comparison {
-            graph: settings.graph,
-            goal: settings.goal,
-            ours,
-            torch,
-        })
+        Ok(Comparison { graph: settings.graph, goal: settings.goal, ours, torch })
     }
 
     fn run_ours(&self, graph: &str) -> Result<Sample> {
@@ -190,9 +173,7 @@ impl Bench {
     }
 
     fn run_torch(&self, settings: &Settings) -> Result<Sample> {
-        let file = large_graphs::FILES
-            .iter()
-            .find(|(graph, _)| *graph == settings.graph);
+        let file = large_graphs::FILES.iter().find(|(graph, _)| *graph == settings.graph);
         let (_, file) = file.context("a graph without a file")?;
         let mut command = self.python.command();
         command.arg(&self.script).arg(self.data.join(file));
@@ -215,10 +196,7 @@ fn build_release() -> Result<PathBuf> {
 }
 
 fn output_of(command: &mut Command) -> Result<String> {
-    let output = command
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot start")?;
+    let output = command.stderr(Stdio::inherit()).output().context("cannot start")?;
     if !output.status.success() {
         bail!("{}: {}", command.get_program().display(), output.status);
     }
@@ -228,9 +206,7 @@ fn output_of(command: &mut Command) -> Result<String> {
 /// Reads the object of `graph` from the output of `blnn bench --format json`.
 fn parse_ours(text: &str, graph: &str) -> Option<Sample> {
     let values = Deserializer::from_str(text).into_iter::<Value>();
-    let object = values
-        .filter_map(Result::ok)
-        .find(|value| value["graph"] == graph)?;
+    let object = values.filter_map(Result::ok).find(|value| value["graph"] == graph)?;
     // The PyTorch program trains BLNN; any other method would be an unfair comparison.
     (object["method"] == "blnn").then_some(())?;
     Some(Sample {
@@ -245,10 +221,7 @@ fn parse_torch(text: &str) -> Option<Sample> {
         text.split_whitespace()
             .find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
     };
-    Some(Sample {
-        seconds_per_epoch: value("median_s_per_epoch")?,
-        peak_mb: value("maxrss_mb")?,
-    })
+    Some(Sample { seconds_per_epoch: value("median_s_per_epoch")?, peak_mb: value("maxrss_mb")? })
 }
 
 fn median(samples: &[Sample], of: fn(&Sample) -> f64) -> f64 {
@@ -328,10 +301,7 @@ mod tests {
 
     #[test]
     fn the_ratio_is_that_of_the_medians() {
-        let sample = |seconds_per_epoch| Sample {
-            seconds_per_epoch,
-            peak_mb: 1.0,
-        };
+        let sample = |seconds_per_epoch| Sample { seconds_per_epoch, peak_mb: 1.0 };
         let comparison = Comparison {
             graph: "photo",
             goal: 3.8,

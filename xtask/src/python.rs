@@ -18,10 +18,7 @@ impl Python {
     fn has(&self, modules: &[&str]) -> bool {
         let script = format!("import {}", modules.join(", "));
         let mut command = self.command();
-        command
-            .args(["-c", &script])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        command.args(["-c", &script]).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     }
 }
@@ -37,11 +34,7 @@ pub(crate) fn with_modules(given: Option<&str>, modules: &[&str]) -> Result<Pyth
     }
     let own = environment();
     let known = [python_of(&own), "python3".into(), "python".into()];
-    if let Some(python) = known
-        .into_iter()
-        .map(Python)
-        .find(|python| python.has(modules))
-    {
+    if let Some(python) = known.into_iter().map(Python).find(|python| python.has(modules)) {
         return Ok(python);
     }
     make_environment(&own, modules)?;
@@ -61,20 +54,11 @@ fn python_of(environment: &Path) -> PathBuf {
 }
 
 fn make_environment(folder: &Path, modules: &[&str]) -> Result<()> {
-    eprintln!(
-        "no Python with {} found: making one in {}",
-        modules.join(", "),
-        folder.display()
-    );
+    eprintln!("no Python with {} found: making one in {}", modules.join(", "), folder.display());
     let mut make = Command::new("python3");
-    succeed(
-        make.args(["-m", "venv"]).arg(folder),
-        "make a Python environment",
-    )?;
+    succeed(make.args(["-m", "venv"]).arg(folder), "make a Python environment")?;
     let mut install = Command::new(python_of(folder));
-    install
-        .args(["-m", "pip", "install", "--quiet"])
-        .args(modules);
+    install.args(["-m", "pip", "install", "--quiet"]).args(modules);
     succeed(&mut install, "install the modules with pip")
 }
 
@@ -86,10 +70,7 @@ fn succeed(command: &mut Command, action: &str) -> Result<()> {
         .with_context(|| format!("cannot {action}; name a Python with --python"))?;
     eprint!("{}", String::from_utf8_lossy(&output.stdout));
     if !output.status.success() {
-        bail!(
-            "cannot {action} ({}); name a Python with --python",
-            output.status
-        );
+        bail!("cannot {action} ({}); name a Python with --python", output.status);
     }
     Ok(())
 }

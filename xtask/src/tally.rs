@@ -47,11 +47,7 @@ mod tests {
         let bad = "test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out";
         let mut sum = Tally::from_line(ok).unwrap();
         sum += Tally::from_line(bad).unwrap();
-        let expected = Tally {
-            passed: 16,
-            failed: 2,
-            ignored: 1,
-        };
+        let expected = Tally { passed: 16, failed: 2, ignored: 1 };
         assert_eq!(sum, expected);
     }
 

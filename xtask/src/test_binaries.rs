@@ -23,9 +23,7 @@ impl TestBinary {
     /// A call of the program where cargo would call it.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        command
-            .current_dir(&self.folder)
-            .env("CARGO_MANIFEST_DIR", &self.folder);
+        command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
         command
     }
 
@@ -38,9 +36,7 @@ impl TestBinary {
             .with_context(|| format!("cannot list the tests of {}", self.program.display()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let names = text.lines().filter_map(|line| line.strip_suffix(": test"));
-        Ok(names
-            .map(|name| format!("{}: {name}", self.package))
-            .collect())
+        Ok(names.map(|name| format!("{}: {name}", self.package)).collect())
     }
 }
 

@@ -33,10 +33,5 @@ pub(crate) fn cargo<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Comma
 fn is_of_the_outer_run(name: &str) -> bool {
     name.starts_with("CARGO_PKG_")
         || name.starts_with("CARGO_MANIFEST_")
-        || [
-            "CARGO_BIN_NAME",
-            "CARGO_CRATE_NAME",
-            "CARGO_PRIMARY_PACKAGE",
-        ]
-        .contains(&name)
+        || ["CARGO_BIN_NAME", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE"].contains(&name)
 }

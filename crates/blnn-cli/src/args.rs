@@ -194,9 +194,7 @@ mod tests {
     #[test]
     fn methods_are_read_by_name() {
         let cli = Cli::parse_from(["blnn", "train", "--method", "bgrl-clean"]);
-        let Command::Train(args) = cli.command else {
-            panic!("not train")
-        };
+        let Command::Train(args) = cli.command else { panic!("not train") };
         assert_eq!(args.settings.method, Some(Method::BgrlClean));
         assert_eq!(args.graph, "cora");
     }

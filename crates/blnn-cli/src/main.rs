@@ -37,7 +37,5 @@ fn main() -> ExitCode {
 /// Whether our own stdout was closed, as by `| head`: the reader has seen enough, and that is no
 /// failure. Files and sockets report through [`blnn::Error`] and are not meant here.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<io::Error>()
-        .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }

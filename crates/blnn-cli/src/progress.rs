@@ -36,11 +36,8 @@ impl<'g> Progress<'g> {
     /// to terminate let the step at hand finish first.
     pub(crate) fn new(epochs: usize, scoring: Option<Scoring<'g>>) -> anyhow::Result<Self> {
         let on_terminal = io::stderr().is_terminal();
-        let target = if on_terminal {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
+        let target =
+            if on_terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(epochs as u64), target);
         let template = "{bar:24} {pos}/{len} epochs · {msg} · {eta} left";
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -102,9 +99,7 @@ impl Observer for Progress<'_> {
         if !self.on_terminal && self.line_due(step.epoch) {
             let left = duration(pace * (self.epochs - step.epoch) as f64);
             let (epoch, epochs) = (step.epoch, self.epochs);
-            note(format_args!(
-                "epoch {epoch}/{epochs} · {message} · {left} left"
-            ));
+            note(format_args!("epoch {epoch}/{epochs} · {message} · {left} left"));
         }
         self.bar.set_message(message);
         self.bar.set_position(step.epoch as u64);

@@ -50,11 +50,7 @@ impl<'g> Scoring<'g> {
             return Ok(None);
         };
         if let Err(error) = check_labels(labels, graph.splits(), &plan) {
-            return if every.is_none() {
-                Ok(None)
-            } else {
-                Err(error.at("--eval-every").into())
-            };
+            return if every.is_none() { Ok(None) } else { Err(error.at("--eval-every").into()) };
         }
         Ok(Some(Self {
             every,
@@ -116,18 +112,11 @@ pub(crate) struct Verdict {
 impl Verdict {
     /// The verdict over a run's records, if it was ever scored.
     pub(crate) fn of(records: &[Record]) -> Option<Self> {
-        let scored: Vec<&Named> = records
-            .iter()
-            .map(|r| &r.scores)
-            .filter(|s| !s.is_empty())
-            .collect();
+        let scored: Vec<&Named> =
+            records.iter().map(|r| &r.scores).filter(|s| !s.is_empty()).collect();
         let last = (*scored.last()?).clone();
         let best = |name: &String| {
-            scored
-                .iter()
-                .filter_map(|s| s.get(name))
-                .copied()
-                .fold(f64::MIN, f64::max)
+            scored.iter().filter_map(|s| s.get(name)).copied().fold(f64::MIN, f64::max)
         };
         // A spread is no score: its best would belong to no evaluation anybody chose.
         let names = last.keys().filter(|name| !name.ends_with("_std"));
@@ -161,19 +150,12 @@ mod tests {
 
     #[test]
     fn the_last_and_the_best_are_told_apart() {
-        let records = [
-            record(1, Some(80.0)),
-            record(2, Some(83.0)),
-            record(3, None),
-            record(4, Some(82.0)),
-        ];
+        let records =
+            [record(1, Some(80.0)), record(2, Some(83.0)), record(3, None), record(4, Some(82.0))];
         let verdict = Verdict::of(&records).unwrap();
         assert_eq!(verdict.evaluations, 3);
         assert_eq!(verdict.last["accuracy"].to_bits(), 82.0_f64.to_bits());
-        assert_eq!(
-            verdict.best_on_test["accuracy"].to_bits(),
-            83.0_f64.to_bits()
-        );
+        assert_eq!(verdict.best_on_test["accuracy"].to_bits(), 83.0_f64.to_bits());
         assert!(!verdict.best_on_test.contains_key("accuracy_std"));
         assert_eq!(Verdict::of(&[record(1, None)]), None);
     }

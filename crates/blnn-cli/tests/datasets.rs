@@ -47,22 +47,14 @@ fn answer(mut stream: TcpStream, body: &[u8]) {
     lines.take_while(|line| !line.is_empty()).for_each(drop);
     let length = body.len();
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-    let _ = stream
-        .write_all(head.as_bytes())
-        .and_then(|()| stream.write_all(body));
+    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
 }
 
 #[test]
 fn list_names_every_graph_and_how_to_get_it() {
     let home = tempfile::tempdir().unwrap();
     let text = stdout(&datasets(home.path(), &["list"]));
-    for part in [
-        "cora",
-        "embedded",
-        "wikics",
-        "blnn datasets fetch photo",
-        "238,162",
-    ] {
+    for part in ["cora", "embedded", "wikics", "blnn datasets fetch photo", "238,162"] {
         assert!(text.contains(part), "{text}");
     }
     let json = stdout(&datasets(home.path(), &["list", "--format", "json"]));
@@ -78,15 +70,9 @@ fn info_describes_the_embedded_graph() {
     for part in ["2,708", "10,556", "1,433", "81.00 %"] {
         assert!(text.contains(part), "{text}");
     }
-    let json = stdout(&datasets(
-        home.path(),
-        &["info", "cora", "--format", "json"],
-    ));
+    let json = stdout(&datasets(home.path(), &["info", "cora", "--format", "json"]));
     let info: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(
-        (info["nodes"].as_u64(), info["classes"].as_u64()),
-        (Some(2708), Some(7))
-    );
+    assert_eq!((info["nodes"].as_u64(), info["classes"].as_u64()), (Some(2708), Some(7)));
     assert!(info["paper"].is_null());
 }
 
@@ -97,11 +83,7 @@ fn errors_name_the_remedy_and_exit_with_two() {
     let run = |args: &[&str]| datasets(home.path(), args);
     assert_error(
         &run(&["info", "photo"]),
-        &[
-            "amazon_electronics_photo.npz",
-            &cache,
-            "`blnn datasets fetch photo`",
-        ],
+        &["amazon_electronics_photo.npz", &cache, "`blnn datasets fetch photo`"],
     );
     assert_error(&run(&["info", "phtoo"]), &["did you mean `photo`?"]);
     assert_error(&run(&["fetch", "phtoo"]), &["did you mean `photo`?"]);
@@ -114,10 +96,7 @@ fn a_lying_mirror_leaves_no_file() {
     let home = tempfile::tempdir().unwrap();
     let mirror = serve(vec![7; 5000]);
     let output = datasets(home.path(), &["fetch", "photo", "--mirror", &mirror]);
-    assert_error(
-        &output,
-        &["another file than the published one", "SHA-256", &mirror],
-    );
+    assert_error(&output, &["another file than the published one", "SHA-256", &mirror]);
     let left = std::fs::read_dir(home.path().join("blnn")).unwrap().count();
     assert_eq!(left, 0);
 }
@@ -147,10 +126,7 @@ mod large_data {
     fn folder() -> Option<PathBuf> {
         let named = std::env::var_os("BLNN_DATA_DIR").map(PathBuf::from);
         let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-        let folder = named
-            .into_iter()
-            .chain([beside])
-            .find(|f| f.join(CS).is_file());
+        let folder = named.into_iter().chain([beside]).find(|f| f.join(CS).is_file());
         if folder.is_none() {
             println!("not run: needs `blnn datasets fetch photo computers cs physics`");
         }
@@ -168,10 +144,7 @@ mod large_data {
         let args = [&["info", "--verify", "--data-dir", &folder][..], &names].concat();
         let text = stdout(&datasets(home.path(), &args));
         assert_eq!(text.matches("agrees").count(), 19, "{text}");
-        assert!(
-            text.contains("238,162  238,163   differs by 1: the paper counts"),
-            "{text}"
-        );
+        assert!(text.contains("238,162  238,163   differs by 1: the paper counts"), "{text}");
     }
 
     #[test]
@@ -185,9 +158,6 @@ mod large_data {
         assert!(path.starts_with(home.path()) && path.ends_with(CS));
         assert!(stdout(&datasets(home.path(), &["info", "cs"])).contains("163,788"));
         let nowhere = ["fetch", "cs", "--mirror", "http://127.0.0.1:9"];
-        assert_eq!(
-            stdout(&datasets(home.path(), &nowhere)).trim(),
-            path.display().to_string()
-        );
+        assert_eq!(stdout(&datasets(home.path(), &nowhere)).trim(), path.display().to_string());
     }
 }

@@ -47,17 +47,8 @@ dispatch! {
 #[inline(always)]
 unsafe fn adamw_kernel<S: Simd>(step: AdamStep, state: AdamState<'_>) {
     let n = state.value.len();
-    let AdamState {
-        value,
-        grad,
-        first,
-        second,
-        average,
-    } = state;
-    assert!(
-        grad.len() == n && first.len() == n && second.len() == n,
-        "AdamW: lengths"
-    );
+    let AdamState { value, grad, first, second, average } = state;
+    assert!(grad.len() == n && first.len() == n && second.len() == n, "AdamW: lengths");
     for (((value, &grad), first), second) in value.iter_mut().zip(grad).zip(first).zip(second) {
         *first = step.beta1 * *first + (1.0 - step.beta1) * grad;
         *second = step.beta2 * *second + (1.0 - step.beta2) * grad * grad;

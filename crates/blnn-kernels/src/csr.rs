@@ -40,30 +40,20 @@ impl Pattern {
     pub fn new(cols: usize, offsets: Vec<usize>, indices: Vec<u32>) -> Result<Self, CsrError> {
         if offsets.first() != Some(&0) || offsets.last() != Some(&indices.len()) {
             let n = indices.len();
-            return Err(CsrError(format!(
-                "row offsets must run from 0 to the {n} entries"
-            )));
+            return Err(CsrError(format!("row offsets must run from 0 to the {n} entries")));
         }
         for (row, bounds) in offsets.windows(2).enumerate() {
             let entries = indices.get(bounds[0]..bounds[1]);
             let entries =
                 entries.ok_or_else(|| CsrError(format!("row {row}: offsets are not ordered")))?;
             if let Some(bad) = entries.iter().find(|&&c| c as usize >= cols) {
-                return Err(CsrError(format!(
-                    "row {row}: column {bad} of a matrix with {cols}"
-                )));
+                return Err(CsrError(format!("row {row}: column {bad} of a matrix with {cols}")));
             }
             if entries.windows(2).any(|pair| pair[0] >= pair[1]) {
-                return Err(CsrError(format!(
-                    "row {row}: columns do not increase strictly"
-                )));
+                return Err(CsrError(format!("row {row}: columns do not increase strictly")));
             }
         }
-        Ok(Self {
-            cols,
-            offsets,
-            indices,
-        })
+        Ok(Self { cols, offsets, indices })
     }
 
     /// Number of rows.
@@ -121,26 +111,13 @@ impl Pattern {
                 *slot += 1;
             }
         }
-        (
-            Self {
-                cols: self.rows(),
-                offsets,
-                indices,
-            },
-            origin,
-        )
+        (Self { cols: self.rows(), offsets, indices }, origin)
     }
 }
 
 impl fmt::Debug for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Pattern({}×{}, {} entries)",
-            self.rows(),
-            self.cols,
-            self.entries()
-        )
+        write!(f, "Pattern({}×{}, {} entries)", self.rows(), self.cols, self.entries())
     }
 }
 

@@ -29,9 +29,7 @@ impl Selection {
         let rows = pattern.rows();
         let mut selection = Self {
             cols: pattern.cols(),
-            starts: (0..=rows)
-                .map(|i| pattern.offsets()[i] + slack(i))
-                .collect(),
+            starts: (0..=rows).map(|i| pattern.offsets()[i] + slack(i)).collect(),
             lengths: vec![0; rows],
             indices: vec![0; pattern.entries() + slack(rows)],
             partition: Partition::balanced(pattern.offsets()),
@@ -65,11 +63,7 @@ impl Selection {
         origin: &[u32],
         threads: &Threads,
     ) {
-        assert_eq!(
-            (keep.len(), origin.len()),
-            (pattern.entries(), pattern.entries()),
-            "flags"
-        );
+        assert_eq!((keep.len(), origin.len()), (pattern.entries(), pattern.entries()), "flags");
         self.refill(pattern, diagonal, threads, |e| keep[origin[e] as usize]);
     }
 
@@ -82,31 +76,21 @@ impl Selection {
         keep: impl Fn(usize) -> bool + Sync,
     ) {
         let slots = pattern.entries() + if diagonal { pattern.rows() } else { 0 };
-        assert_eq!(
-            (self.rows(), self.cols),
-            (pattern.rows(), pattern.cols()),
-            "pattern"
-        );
+        assert_eq!((self.rows(), self.cols), (pattern.rows(), pattern.cols()), "pattern");
         assert_eq!(self.indices.len(), slots, "pattern");
         let mut shards = self.partition.split_at(&self.starts, &mut self.indices);
         let mut lengths = self.partition.split_rows(&mut self.lengths);
         let mut shards: [_; crate::SHARDS] = std::array::from_fn(|s| {
-            (
-                std::mem::take(&mut shards[s]),
-                std::mem::take(&mut lengths[s]),
-            )
+            (std::mem::take(&mut shards[s]), std::mem::take(&mut lengths[s]))
         });
         let (partition, starts) = (&self.partition, &self.starts);
-        threads.for_each_owned(
-            &mut shards[..partition.shards()],
-            |s, (indices, lengths)| {
-                let range = partition.range(s);
-                for (row, length) in range.clone().zip(lengths.iter_mut()) {
-                    let out = &mut indices[starts[row] - starts[range.start]..];
-                    *length = fill_row(pattern, row, diagonal, &keep, out);
-                }
-            },
-        );
+        threads.for_each_owned(&mut shards[..partition.shards()], |s, (indices, lengths)| {
+            let range = partition.range(s);
+            for (row, length) in range.clone().zip(lengths.iter_mut()) {
+                let out = &mut indices[starts[row] - starts[range.start]..];
+                *length = fill_row(pattern, row, diagonal, &keep, out);
+            }
+        });
     }
 
     /// The columns listed for row `i`.
@@ -162,11 +146,7 @@ pub fn gather_sum(
     out: &mut Panels,
     threads: &Threads,
 ) {
-    assert_eq!(
-        list.cols(),
-        x.rows(),
-        "gather: columns of the list, rows of the input"
-    );
+    assert_eq!(list.cols(), x.rows(), "gather: columns of the list, rows of the input");
     assert_eq!((list.rows(), x.cols()), out.shape(), "gather: output shape");
     assert_eq!(list.rows(), scale.len(), "gather: one scale a row");
     threads.for_each_cell(list.partition(), [out], |cell, [out]| {
@@ -180,11 +160,7 @@ pub fn gather_sum(
 /// If the shapes disagree.
 #[track_caller]
 pub fn gather_cell(list: &Selection, cell: &Cell, x: &Panels, scale: &[f32], out: &mut [f32]) {
-    assert_eq!(
-        list.cols(),
-        x.rows(),
-        "gather: columns of the list, rows of the input"
-    );
+    assert_eq!(list.cols(), x.rows(), "gather: columns of the list, rows of the input");
     let lists = Lists {
         starts: &list.starts[cell.rows.clone()],
         lengths: &list.lengths[cell.rows.clone()],
@@ -207,12 +183,7 @@ dispatch! {
 
 #[inline(always)]
 unsafe fn sum_rows_kernel<S: Simd>(lists: Lists<'_>, x: &[f32], scale: &[f32], out: &mut [f32]) {
-    let rows = lists
-        .starts
-        .iter()
-        .zip(lists.lengths)
-        .zip(scale)
-        .zip(out.chunks_exact_mut(PANEL));
+    let rows = lists.starts.iter().zip(lists.lengths).zip(scale).zip(out.chunks_exact_mut(PANEL));
     for (((&start, &length), &scale), out) in rows {
         let list = &lists.indices[start..start + length as usize];
         // SAFETY: a `Selection` lists only rows of `x`, whose number `gather_sum` checked, and
@@ -227,12 +198,8 @@ mod tests {
     use crate::Matrix;
 
     pub(crate) fn pattern() -> Pattern {
-        Pattern::new(
-            6,
-            vec![0, 3, 3, 5, 11, 12, 13],
-            vec![0, 2, 5, 1, 4, 0, 1, 2, 3, 4, 5, 2, 0],
-        )
-        .unwrap()
+        Pattern::new(6, vec![0, 3, 3, 5, 11, 12, 13], vec![0, 2, 5, 1, 4, 0, 1, 2, 3, 4, 5, 2, 0])
+            .unwrap()
     }
 
     fn flags() -> Vec<bool> {

@@ -32,18 +32,8 @@ impl<'a> Operand<'a> {
     /// If `data` is shorter than `rows * cols`.
     #[track_caller]
     pub fn new(data: &'a [f32], rows: usize, cols: usize) -> Self {
-        assert!(
-            data.len() >= rows * cols,
-            "operand {rows}×{cols} from {} values",
-            data.len()
-        );
-        Self {
-            data,
-            rows,
-            cols,
-            row_stride: cols,
-            col_stride: 1,
-        }
+        assert!(data.len() >= rows * cols, "operand {rows}×{cols} from {} values", data.len());
+        Self { data, rows, cols, row_stride: cols, col_stride: 1 }
     }
 
     /// The same values read as the transposed matrix.
@@ -74,18 +64,8 @@ pub enum Into {
 /// If the shapes disagree.
 #[track_caller]
 pub fn gemm(a: Operand<'_>, b: Operand<'_>, out: &mut [f32], into: Into) {
-    assert_eq!(
-        a.cols, b.rows,
-        "gemm: A is {}×{}, B is {}×{}",
-        a.rows, a.cols, b.rows, b.cols
-    );
-    assert_eq!(
-        out.len(),
-        a.rows * b.cols,
-        "gemm: output is not {}×{}",
-        a.rows,
-        b.cols
-    );
+    assert_eq!(a.cols, b.rows, "gemm: A is {}×{}, B is {}×{}", a.rows, a.cols, b.rows, b.cols);
+    assert_eq!(out.len(), a.rows * b.cols, "gemm: output is not {}×{}", a.rows, b.cols);
     if a.rows == 0 || b.cols == 0 {
         return;
     }
@@ -100,12 +80,7 @@ pub fn gemm(a: Operand<'_>, b: Operand<'_>, out: &mut [f32], into: Into) {
         pack(b, packed_b);
         packed_out.reshape(a.rows, b.cols);
         let rows = &mut packed_out.rows_mut(0..a.rows);
-        product(
-            &packed_a.rows_ref(0..a.rows),
-            packed_b,
-            rows,
-            Store::Overwrite,
-        );
+        product(&packed_a.rows_ref(0..a.rows), packed_b, rows, Store::Overwrite);
         unpack(packed_out, out, into);
     });
 }
@@ -122,9 +97,7 @@ fn pack(from: Operand<'_>, to: &mut Panels) {
                 used.copy_from_slice(&from.data[start..start + columns.len()]);
             } else {
                 let values = from.data[start..].iter().step_by(from.col_stride);
-                used.iter_mut()
-                    .zip(values)
-                    .for_each(|(slot, value)| *slot = *value);
+                used.iter_mut().zip(values).for_each(|(slot, value)| *slot = *value);
             }
             padding.fill(0.0);
         }
@@ -134,11 +107,7 @@ fn pack(from: Operand<'_>, to: &mut Panels) {
 fn unpack(from: &Panels, out: &mut [f32], into: Into) {
     for p in 0..from.panels() {
         let columns = from.columns(p);
-        for (row, out) in from
-            .panel(p)
-            .chunks_exact(PANEL)
-            .zip(out.chunks_exact_mut(from.cols()))
-        {
+        for (row, out) in from.panel(p).chunks_exact(PANEL).zip(out.chunks_exact_mut(from.cols())) {
             let pairs = out[columns.clone()].iter_mut().zip(row);
             match into {
                 Into::Overwrite => pairs.for_each(|(slot, value)| *slot = *value),
@@ -169,10 +138,7 @@ mod tests {
             let (at, bt) = (transpose(&a, m, k), transpose(&b, k, n));
             let operands = [
                 (Operand::new(&a, m, k), Operand::new(&b, k, n)),
-                (
-                    Operand::new(&at, k, m).transposed(),
-                    Operand::new(&bt, n, k).transposed(),
-                ),
+                (Operand::new(&at, k, m).transposed(), Operand::new(&bt, n, k).transposed()),
             ];
             for (a, b) in operands {
                 let mut out = vec![1.0; m * n];

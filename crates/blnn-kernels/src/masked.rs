@@ -61,7 +61,7 @@ struct Blocked {
 /// Rows of a block that fit the level-1 and level-2 caches at `PANEL` floats each, with room for
 /// the outputs, and the list length below which a finer cut costs more than it saves.
 const NEAR_ROWS: usize = 384;
-const FAR_ROWS: usize = 12_288;
+const FAR_ROWS: usize = 8704;
 const LIST_GOAL: usize = 64;
 
 impl Blocked {
@@ -77,13 +77,7 @@ impl Blocked {
         }
         starts.push(pattern.entries());
         let partition = Partition::balanced(pattern.offsets());
-        Self {
-            pattern,
-            values,
-            blocks,
-            starts,
-            partition,
-        }
+        Self { pattern, values, blocks, starts, partition }
     }
 
     /// The entries of row `i` in block `b`.
@@ -114,11 +108,7 @@ impl MaskedInputs {
         let alike = |i: usize| x.row(i).1.windows(2).all(|pair| pair[0] == pair[1]);
         let plain = (0..x.pattern().rows()).all(alike);
         let factor = |i: usize| {
-            if plain {
-                x.row(i).1.first().copied().unwrap_or(1.0)
-            } else {
-                1.0
-            }
+            if plain { x.row(i).1.first().copied().unwrap_or(1.0) } else { 1.0 }
         };
         let (transposed, origin) = x.pattern().transpose();
         let values = |order: &mut dyn Iterator<Item = usize>| {
@@ -186,28 +176,20 @@ impl MaskedInputs {
                 std::mem::take(&mut counts[s]),
             )
         });
-        threads.for_each_owned(
-            &mut shards[..partition.shards()],
-            |s, (order, values, counts)| {
-                let first = partition.range(s).start;
-                for (row, counts) in counts.chunks_exact_mut(rows.blocks).enumerate() {
-                    for (block, count) in counts.iter_mut().enumerate() {
-                        let entries = rows.segment(first + row, block);
-                        let slots = entries.start - offsets[first]..entries.end - offsets[first];
-                        let columns = &rows.pattern.indices()[entries.clone()];
-                        *count = order_by_class(columns, classes, &mut order[slots.clone()]);
-                        if let Some(all) = &rows.values {
-                            order_by_class_values(
-                                columns,
-                                &all[entries],
-                                classes,
-                                &mut values[slots],
-                            );
-                        }
+        threads.for_each_owned(&mut shards[..partition.shards()], |s, (order, values, counts)| {
+            let first = partition.range(s).start;
+            for (row, counts) in counts.chunks_exact_mut(rows.blocks).enumerate() {
+                for (block, count) in counts.iter_mut().enumerate() {
+                    let entries = rows.segment(first + row, block);
+                    let slots = entries.start - offsets[first]..entries.end - offsets[first];
+                    let columns = &rows.pattern.indices()[entries.clone()];
+                    *count = order_by_class(columns, classes, &mut order[slots.clone()]);
+                    if let Some(all) = &rows.values {
+                        order_by_class_values(columns, &all[entries], classes, &mut values[slots]);
                     }
                 }
-            },
-        );
+            }
+        });
     }
 
     /// `out[m] = scale[m] ∘ (X ∘ mask_m) · w` for both masks `m`, where `scale` has one factor a
@@ -224,15 +206,8 @@ impl MaskedInputs {
         threads: &Threads,
     ) {
         assert_eq!(w.rows(), self.cols(), "masked product: rows of the weights");
-        assert_eq!(
-            out[0].shape(),
-            (self.rows(), w.cols()),
-            "masked product: output shape"
-        );
-        assert!(
-            scale.iter().all(|s| s.len() == self.rows()),
-            "masked product: one scale a row"
-        );
+        assert_eq!(out[0].shape(), (self.rows(), w.cols()), "masked product: output shape");
+        assert!(scale.iter().all(|s| s.len() == self.rows()), "masked product: one scale a row");
         threads.for_each_cell(&self.rows.partition, out, |cell, [first, second]| {
             for block in 0..self.rows.blocks {
                 let rows = cell.rows.clone();
@@ -333,9 +308,7 @@ unsafe fn masked_rows_kernel<S: Simd>(
     second: &mut [f32],
 ) {
     assert!(w.len() == inputs.cols() * PANEL);
-    let outputs = first
-        .chunks_exact_mut(PANEL)
-        .zip(second.chunks_exact_mut(PANEL));
+    let outputs = first.chunks_exact_mut(PANEL).zip(second.chunks_exact_mut(PANEL));
     for (i, (first, second)) in rows.zip(outputs) {
         let [both, one, two] = inputs.counts[i * inputs.rows.blocks + block].map(|n| n as usize);
         let start = inputs.rows.segment(i, block).start;
@@ -350,11 +323,7 @@ unsafe fn masked_rows_kernel<S: Simd>(
             let totals = [shared.add(only_first), shared.add(only_second)];
             let factors = [factor * scale[0][i], factor * scale[1][i]];
             for ((total, factor), out) in totals.into_iter().zip(factors).zip([first, second]) {
-                let before = if block == 0 {
-                    Wide::zero()
-                } else {
-                    Wide::load(out.as_ptr())
-                };
+                let before = if block == 0 { Wide::zero() } else { Wide::load(out.as_ptr()) };
                 before.add_scaled(factor, total).store(out.as_mut_ptr());
             }
         }
@@ -377,12 +346,7 @@ unsafe fn gradient_rows_kernel<S: Simd>(
     sources: [Option<&[f32]>; 3],
     out: &mut [f32],
 ) {
-    assert!(
-        sources
-            .iter()
-            .flatten()
-            .all(|g| g.len() == inputs.rows() * PANEL)
-    );
+    assert!(sources.iter().flatten().all(|g| g.len() == inputs.rows() * PANEL));
     let columns = &inputs.columns;
     for (j, out) in rows.zip(out.chunks_exact_mut(PANEL)) {
         let Some(&Some(source)) = sources.get(inputs.classes[j] as usize) else {
@@ -413,21 +377,14 @@ mod tests {
         let mut dense = Matrix::zeros(rows, cols);
         for i in 0..rows {
             for j in (0..cols).filter(|j| (i * 7 + j * 13) % 5 == 0) {
-                let value = if plain {
-                    1.0 / (i + 1) as f32
-                } else {
-                    ((i + j) as f32 * 0.1).cos()
-                };
+                let value = if plain { 1.0 / (i + 1) as f32 } else { ((i + j) as f32 * 0.1).cos() };
                 indices.push(j as u32);
                 values.push(value);
                 dense.row_mut(i)[j] = value;
             }
             offsets.push(indices.len());
         }
-        (
-            Csr::new(Pattern::new(cols, offsets, indices).unwrap(), values).unwrap(),
-            dense,
-        )
+        (Csr::new(Pattern::new(cols, offsets, indices).unwrap(), values).unwrap(), dense)
     }
 
     fn class(j: usize) -> KeptBy {

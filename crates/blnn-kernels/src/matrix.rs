@@ -13,11 +13,7 @@ pub struct Matrix {
 impl Matrix {
     /// A matrix of zeros.
     pub fn zeros(rows: usize, cols: usize) -> Self {
-        Self {
-            rows,
-            cols,
-            data: vec![0.0; rows * cols],
-        }
+        Self { rows, cols, data: vec![0.0; rows * cols] }
     }
 
     /// A matrix over existing row-major data.
@@ -26,12 +22,7 @@ impl Matrix {
     /// If `data.len() != rows * cols`.
     #[track_caller]
     pub fn from_vec(rows: usize, cols: usize, data: Vec<f32>) -> Self {
-        assert_eq!(
-            data.len(),
-            rows * cols,
-            "matrix {rows}×{cols} from {} values",
-            data.len()
-        );
+        assert_eq!(data.len(), rows * cols, "matrix {rows}×{cols} from {} values", data.len());
         Self { rows, cols, data }
     }
 

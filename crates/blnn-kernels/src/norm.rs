@@ -25,10 +25,7 @@ pub struct Moments {
 
 impl Default for Moments {
     fn default() -> Self {
-        Self {
-            sum: [0.0; PANEL],
-            squares: [0.0; PANEL],
-        }
+        Self { sum: [0.0; PANEL], squares: [0.0; PANEL] }
     }
 }
 
@@ -45,11 +42,7 @@ pub struct AffineSums {
 
 impl Default for AffineSums {
     fn default() -> Self {
-        Self {
-            bias: [0.0; PANEL],
-            weight: [0.0; PANEL],
-            slope: [0.0; PANEL],
-        }
+        Self { bias: [0.0; PANEL], weight: [0.0; PANEL], slope: [0.0; PANEL] }
     }
 }
 
@@ -70,10 +63,7 @@ pub struct Affine {
 }
 
 fn widen_into(total: &mut [f64; PANEL], part: &Columns) {
-    total
-        .iter_mut()
-        .zip(part)
-        .for_each(|(t, &p)| *t += f64::from(p));
+    total.iter_mut().zip(part).for_each(|(t, &p)| *t += f64::from(p));
 }
 
 /// Moments of the columns of a cell about `shift`.
@@ -123,15 +113,12 @@ unsafe fn affine_kernel<S: Simd>(map: &Affine, input: &[f32], out: &mut [f32]) {
     assert_eq!(input.len(), out.len(), "affine: lengths");
     // SAFETY: rows and columns hold PANEL floats each.
     unsafe {
-        let (factor, offset) = (
-            Wide::<S>::load(map.factor.as_ptr()),
-            Wide::load(map.offset.as_ptr()),
-        );
+        let (factor, offset) =
+            (Wide::<S>::load(map.factor.as_ptr()), Wide::load(map.offset.as_ptr()));
         let slope = S::splat(map.slope);
         for (x, out) in input.chunks_exact(PANEL).zip(out.chunks_exact_mut(PANEL)) {
             let y = offset.add_product(factor, Wide::load(x.as_ptr()));
-            y.map(|y| S::if_positive(y, y, S::mul(slope, y)))
-                .store(out.as_mut_ptr());
+            y.map(|y| S::if_positive(y, y, S::mul(slope, y))).store(out.as_mut_ptr());
         }
     }
 }
@@ -145,15 +132,12 @@ dispatch! {
 unsafe fn in_place_kernel<S: Simd>(map: &Affine, cell: &mut [f32]) {
     // SAFETY: rows and columns hold PANEL floats each.
     unsafe {
-        let (factor, offset) = (
-            Wide::<S>::load(map.factor.as_ptr()),
-            Wide::load(map.offset.as_ptr()),
-        );
+        let (factor, offset) =
+            (Wide::<S>::load(map.factor.as_ptr()), Wide::load(map.offset.as_ptr()));
         let slope = S::splat(map.slope);
         for row in cell.chunks_exact_mut(PANEL) {
             let y = offset.add_product(factor, Wide::load(row.as_ptr()));
-            y.map(|y| S::if_positive(y, y, S::mul(slope, y)))
-                .store(row.as_mut_ptr());
+            y.map(|y| S::if_positive(y, y, S::mul(slope, y))).store(row.as_mut_ptr());
         }
     }
 }
@@ -181,14 +165,10 @@ dispatch! {
 unsafe fn sums_kernel<S: Simd>(map: &Affine, grad: &[f32], input: &[f32], sums: &mut [Columns; 3]) {
     // SAFETY: rows and columns hold PANEL floats each.
     unsafe {
-        let (factor, offset) = (
-            Wide::<S>::load(map.factor.as_ptr()),
-            Wide::load(map.offset.as_ptr()),
-        );
-        let (inv_std, center) = (
-            Wide::<S>::load(map.inv_std.as_ptr()),
-            Wide::load(map.center.as_ptr()),
-        );
+        let (factor, offset) =
+            (Wide::<S>::load(map.factor.as_ptr()), Wide::load(map.offset.as_ptr()));
+        let (inv_std, center) =
+            (Wide::<S>::load(map.inv_std.as_ptr()), Wide::load(map.center.as_ptr()));
         let (slope, zero) = (S::splat(map.slope), S::splat(0.0));
         let mut totals = [Wide::<S>::zero(); 3];
         for (g, x) in grad.chunks_exact(PANEL).zip(input.chunks_exact(PANEL)) {
@@ -230,31 +210,21 @@ unsafe fn backward_kernel<S: Simd>(
     row_scale: &[f32],
     grad: &mut [f32],
 ) {
-    assert!(
-        input.len() == grad.len() && row_scale.len() * PANEL == grad.len(),
-        "affine: lengths"
-    );
+    assert!(input.len() == grad.len() && row_scale.len() * PANEL == grad.len(), "affine: lengths");
     // SAFETY: rows and columns hold PANEL floats each.
     unsafe {
-        let (factor, offset) = (
-            Wide::<S>::load(map.factor.as_ptr()),
-            Wide::load(map.offset.as_ptr()),
-        );
+        let (factor, offset) =
+            (Wide::<S>::load(map.factor.as_ptr()), Wide::load(map.offset.as_ptr()));
         let constant = Wide::<S>::load(gradient.constant.as_ptr());
         let linear = Wide::<S>::load(gradient.linear.as_ptr());
         let slope = S::splat(map.slope);
-        let rows = input
-            .chunks_exact(PANEL)
-            .zip(row_scale)
-            .zip(grad.chunks_exact_mut(PANEL));
+        let rows = input.chunks_exact(PANEL).zip(row_scale).zip(grad.chunks_exact_mut(PANEL));
         for ((x, &scale), grad) in rows {
             let (x, g) = (Wide::<S>::load(x.as_ptr()), Wide::load(grad.as_ptr()));
             let y = offset.add_product(factor, x);
             let dy = y.zip(g, |y, g| S::if_positive(y, g, S::mul(slope, g)));
             let rest = constant.add_product(linear, x);
-            let dx = factor
-                .zip(dy, |a, b| S::mul(a, b))
-                .zip(rest, |a, b| S::sub(a, b));
+            let dx = factor.zip(dy, |a, b| S::mul(a, b)).zip(rest, |a, b| S::sub(a, b));
             dx.store_scaled(scale, grad.as_mut_ptr());
         }
     }
@@ -274,8 +244,7 @@ unsafe fn bias_act_kernel<S: Simd>(pre: &mut [f32], bias: &Columns, slope: f32, 
         for (pre, out) in pre.chunks_exact_mut(PANEL).zip(out.chunks_exact_mut(PANEL)) {
             let y = Wide::<S>::load(pre.as_ptr()).add(bias);
             y.store(pre.as_mut_ptr());
-            y.map(|y| S::if_positive(y, y, S::mul(slope, y)))
-                .store(out.as_mut_ptr());
+            y.map(|y| S::if_positive(y, y, S::mul(slope, y))).store(out.as_mut_ptr());
         }
     }
 }
@@ -300,10 +269,7 @@ unsafe fn act_backward_kernel<S: Simd>(
     // SAFETY: rows and columns hold PANEL floats each.
     unsafe {
         let (slope, zero) = (S::splat(slope), S::splat(0.0));
-        let (mut b, mut s) = (
-            Wide::<S>::load(bias.as_ptr()),
-            Wide::<S>::load(slopes.as_ptr()),
-        );
+        let (mut b, mut s) = (Wide::<S>::load(bias.as_ptr()), Wide::<S>::load(slopes.as_ptr()));
         for (y, grad) in pre.chunks_exact(PANEL).zip(grad.chunks_exact_mut(PANEL)) {
             let (y, g) = (Wide::<S>::load(y.as_ptr()), Wide::load(grad.as_ptr()));
             s = s.add_product(g, y.map(|y| S::if_positive(y, zero, y)));
@@ -392,9 +358,7 @@ mod tests {
     use super::*;
 
     fn sample(n: usize, step: f32) -> Vec<f32> {
-        (0..n * PANEL)
-            .map(|i| (i as f32 * step).sin() + 0.1)
-            .collect()
+        (0..n * PANEL).map(|i| (i as f32 * step).sin() + 0.1).collect()
     }
 
     fn columns(f: impl Fn(usize) -> f32) -> Columns {
@@ -427,11 +391,7 @@ mod tests {
         let (mut want_sums, mut want_slopes) = ([0.0; PANEL], [0.0; PANEL]);
         for (i, &g) in given.iter().enumerate() {
             let y = before[i] + bias[i % PANEL];
-            let (act, dy) = if y > 0.0 {
-                (y, g)
-            } else {
-                (0.25 * y, 0.25 * g)
-            };
+            let (act, dy) = if y > 0.0 { (y, g) } else { (0.25 * y, 0.25 * g) };
             assert!((out[i] - act).abs() < 1e-6 && (grad[i] - dy).abs() < 1e-6);
             want_sums[i % PANEL] += dy;
             want_slopes[i % PANEL] += g * y.min(0.0);

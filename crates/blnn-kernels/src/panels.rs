@@ -22,22 +22,25 @@ use crate::par::{Cell, Partition, SHARDS};
 /// Columns in a panel: two cache lines, two AVX-512 registers.
 pub const PANEL: usize = 32;
 
+/// One row of a panel, on a boundary of two cache lines: a vector load that straddles two lines
+/// costs twice.
+#[derive(Clone, Copy, Default, PartialEq)]
+#[repr(C, align(128))]
+struct Row([f32; PANEL]);
+
 /// A dense matrix stored panel by panel. See the module's documentation.
 #[derive(Clone, Default, PartialEq)]
 pub struct Panels {
     rows: usize,
     cols: usize,
-    data: Vec<f32>,
+    /// Panel `p`, row `i` is `store[p * rows + i]`.
+    store: Vec<Row>,
 }
 
 impl Panels {
     /// A matrix of zeros.
     pub fn zeros(rows: usize, cols: usize) -> Self {
-        Self {
-            rows,
-            cols,
-            data: vec![0.0; rows * cols.next_multiple_of(PANEL)],
-        }
+        Self { rows, cols, store: vec![Row::default(); rows * cols.div_ceil(PANEL)] }
     }
 
     /// The same values in this layout.
@@ -103,55 +106,53 @@ impl Panels {
 
     /// Panel `p`: `PANEL` floats a row.
     pub fn panel(&self, p: usize) -> &[f32] {
-        &self.data[p * self.rows * PANEL..(p + 1) * self.rows * PANEL]
+        &self.data()[p * self.rows * PANEL..(p + 1) * self.rows * PANEL]
     }
 
     /// Panel `p`, for writing.
     pub fn panel_mut(&mut self, p: usize) -> &mut [f32] {
-        &mut self.data[p * self.rows * PANEL..(p + 1) * self.rows * PANEL]
+        {
+            let range = p * self.rows * PANEL..(p + 1) * self.rows * PANEL;
+            &mut self.data_mut()[range]
+        }
     }
 
     /// The part of row `i` that lies in panel `p`, padding included.
     pub fn row_of(&self, p: usize, i: usize) -> &[f32] {
-        let start = (p * self.rows + i) * PANEL;
-        &self.data[start..start + PANEL]
+        &self.store[p * self.rows + i].0
     }
 
     fn row_of_mut(&mut self, p: usize, i: usize) -> &mut [f32] {
-        let start = (p * self.rows + i) * PANEL;
-        &mut self.data[start..start + PANEL]
+        &mut self.store[p * self.rows + i].0
     }
 
     /// Element `(i, j)`.
     #[track_caller]
     pub fn get(&self, i: usize, j: usize) -> f32 {
-        assert!(
-            i < self.rows && j < self.cols,
-            "element ({i}, {j}) of {:?}",
-            self.shape()
-        );
+        assert!(i < self.rows && j < self.cols, "element ({i}, {j}) of {:?}", self.shape());
         self.row_of(j / PANEL, i)[j % PANEL]
     }
 
     /// Sets element `(i, j)`.
     #[track_caller]
     pub fn set(&mut self, i: usize, j: usize, value: f32) {
-        assert!(
-            i < self.rows && j < self.cols,
-            "element ({i}, {j}) of {:?}",
-            self.shape()
-        );
+        assert!(i < self.rows && j < self.cols, "element ({i}, {j}) of {:?}", self.shape());
         self.row_of_mut(j / PANEL, i)[j % PANEL] = value;
     }
 
     /// Everything, padding included, in storage order.
     pub fn data(&self) -> &[f32] {
-        &self.data
+        let floats = self.store.len() * PANEL;
+        // SAFETY: a `Row` is PANEL floats without padding (32 × 4 bytes fill its alignment), so
+        // the rows are that many floats in one piece.
+        unsafe { std::slice::from_raw_parts(self.store.as_ptr().cast(), floats) }
     }
 
     /// Everything, padding included, in storage order, for writing. Padding must stay zero.
     pub fn data_mut(&mut self) -> &mut [f32] {
-        &mut self.data
+        let floats = self.store.len() * PANEL;
+        // SAFETY: as for `data`, and the borrow is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.store.as_mut_ptr().cast(), floats) }
     }
 
     /// Gives the matrix another shape within its allocation (it grows if it must). The contents
@@ -159,12 +160,12 @@ impl Panels {
     pub fn reshape(&mut self, rows: usize, cols: usize) {
         self.rows = rows;
         self.cols = cols;
-        self.data.resize(rows * cols.next_multiple_of(PANEL), 0.0);
+        self.store.resize(rows * cols.div_ceil(PANEL), Row::default());
     }
 
     /// Floats the allocation has room for.
     pub fn capacity(&self) -> usize {
-        self.data.capacity()
+        self.store.capacity() * PANEL
     }
 
     /// The part of the matrix that lies in a cell.
@@ -178,11 +179,7 @@ impl Panels {
     /// If `out` is not of the transposed shape.
     #[track_caller]
     pub fn transpose_into(&self, out: &mut Self) {
-        assert_eq!(
-            out.shape(),
-            (self.cols, self.rows),
-            "transpose: output shape"
-        );
+        assert_eq!(out.shape(), (self.cols, self.rows), "transpose: output shape");
         for q in 0..out.panels() {
             let sources = out.columns(q);
             for j in 0..self.cols {
@@ -201,14 +198,8 @@ impl Panels {
     /// If the range does not lie within the matrix.
     #[track_caller]
     pub fn rows_ref(&self, range: Range<usize>) -> RowsRef<'_> {
-        assert!(
-            range.start <= range.end && range.end <= self.rows,
-            "rows {range:?}"
-        );
-        RowsRef {
-            panels: self,
-            range,
-        }
+        assert!(range.start <= range.end && range.end <= self.rows, "rows {range:?}");
+        RowsRef { panels: self, range }
     }
 
     /// Rows `range` for writing.
@@ -217,12 +208,9 @@ impl Panels {
     /// If the range does not lie within the matrix.
     #[track_caller]
     pub fn rows_mut(&mut self, range: Range<usize>) -> RowsMut<'_> {
-        assert!(
-            range.start <= range.end && range.end <= self.rows,
-            "rows {range:?}"
-        );
+        assert!(range.start <= range.end && range.end <= self.rows, "rows {range:?}");
         RowsMut {
-            base: self.data.as_mut_ptr(),
+            base: self.data_mut().as_mut_ptr(),
             stride: self.rows,
             panels: self.panels(),
             range,
@@ -238,20 +226,10 @@ impl Panels {
     #[track_caller]
     pub fn shards_mut(&mut self, partition: &Partition) -> [RowsMut<'_>; SHARDS] {
         assert_eq!(partition.rows(), self.rows, "partition of another matrix");
-        let (base, stride, panels) = (self.data.as_mut_ptr(), self.rows, self.panels());
+        let (base, stride, panels) = (self.data_mut().as_mut_ptr(), self.rows, self.panels());
         std::array::from_fn(|s| {
-            let range = if s < partition.shards() {
-                partition.range(s)
-            } else {
-                0..0
-            };
-            RowsMut {
-                base,
-                stride,
-                panels,
-                range,
-                owner: PhantomData,
-            }
+            let range = if s < partition.shards() { partition.range(s) } else { 0..0 };
+            RowsMut { base, stride, panels, range, owner: PhantomData }
         })
     }
 }
@@ -277,10 +255,7 @@ impl<'a> RowsRef<'a> {
 
     /// The storage from the first of these rows on, and the floats between two panels.
     pub(crate) fn strided(&self) -> (&'a [f32], usize) {
-        (
-            &self.panels.data[self.range.start * PANEL..],
-            self.panels.rows * PANEL,
-        )
+        (&self.panels.data()[self.range.start * PANEL..], self.panels.rows * PANEL)
     }
 
     /// Number of rows.
@@ -359,16 +334,9 @@ impl RowsMut<'_> {
     /// If `rows` is not within these rows.
     #[track_caller]
     pub fn part(&mut self, rows: Range<usize>) -> RowsMut<'_> {
-        assert!(
-            rows.start <= rows.end && rows.end <= self.rows(),
-            "part {rows:?}"
-        );
+        assert!(rows.start <= rows.end && rows.end <= self.rows(), "part {rows:?}");
         let range = self.range.start + rows.start..self.range.start + rows.end;
-        RowsMut {
-            range,
-            owner: PhantomData,
-            ..*self
-        }
+        RowsMut { range, owner: PhantomData, ..*self }
     }
 }
 

@@ -36,9 +36,7 @@ impl Threads {
             .thread_name(|i| format!("blnn-{i}"))
             .build()
             .expect("the operating system could not start worker threads");
-        Self {
-            pool: Arc::new(pool),
-        }
+        Self { pool: Arc::new(pool) }
     }
 
     /// Number of threads in the pool.
@@ -83,18 +81,12 @@ impl Threads {
                 many => {
                     let middle = many.len() / 2;
                     let (left, right) = many.split_at_mut(middle);
-                    rayon::join(
-                        || split(base, left, task),
-                        || split(base + middle, right, task),
-                    );
+                    rayon::join(|| split(base, left, task), || split(base + middle, right, task));
                 }
             }
         }
         if self.count() == 1 || items.len() <= 1 {
-            items
-                .iter_mut()
-                .enumerate()
-                .for_each(|(i, item)| task(i, item));
+            items.iter_mut().enumerate().for_each(|(i, item)| task(i, item));
         } else {
             self.pool.install(|| split(0, items, &task));
         }
@@ -135,10 +127,7 @@ impl Threads {
         task: impl Fn(Cell, [&mut [f32]; N]) + Sync,
     ) {
         let (shape, panels) = (outputs[0].shape(), outputs[0].panels());
-        assert!(
-            outputs.iter().all(|o| o.shape() == shape),
-            "outputs of one shape"
-        );
+        assert!(outputs.iter().all(|o| o.shape() == shape), "outputs of one shape");
         assert_eq!(partition.rows(), shape.0, "partition of another matrix");
         let bases = outputs.map(|o| Shared(o.data_mut().as_mut_ptr()));
         let shards = partition.shards();
@@ -167,10 +156,7 @@ pub struct Partition {
 impl Partition {
     fn new(shards: usize, rows: usize, bound: impl Fn(usize) -> usize) -> Self {
         let inner = |s: usize| if s < shards { bound(s) } else { rows };
-        Self {
-            bounds: std::array::from_fn(inner),
-            shards,
-        }
+        Self { bounds: std::array::from_fn(inner), shards }
     }
 
     /// Shards of nearly equal numbers of rows.
@@ -182,9 +168,7 @@ impl Partition {
     /// Shards of `panels` times [`PANEL`] rows each, or more of them where the matrix is tall.
     pub fn of_panels(rows: usize, panels: usize) -> Self {
         let pieces = Self::even(rows.div_ceil(PANEL * panels));
-        Self::new(pieces.shards, rows, |s| {
-            (pieces.bounds[s] * PANEL * panels).min(rows)
-        })
+        Self::new(pieces.shards, rows, |s| (pieces.bounds[s] * PANEL * panels).min(rows))
     }
 
     /// Shards of nearly equal cost, where the cost of the rows before `i` is `cumulative[i]`
@@ -194,10 +178,7 @@ impl Partition {
     /// If `cumulative` is empty.
     #[track_caller]
     pub fn balanced(cumulative: &[usize]) -> Self {
-        let rows = cumulative
-            .len()
-            .checked_sub(1)
-            .expect("cumulative costs start with 0");
+        let rows = cumulative.len().checked_sub(1).expect("cumulative costs start with 0");
         let shards = SHARDS.min(rows.max(1));
         // A row costs a little even when it is empty: count every row as one more entry.
         let cost = |i: usize| cumulative[i] - cumulative[0] + i;
@@ -205,11 +186,7 @@ impl Partition {
             let (mut low, mut high) = (0, rows);
             while low < high {
                 let middle = usize::midpoint(low, high);
-                if cost(middle) < goal {
-                    low = middle + 1
-                } else {
-                    high = middle
-                }
+                if cost(middle) < goal { low = middle + 1 } else { high = middle }
             }
             low
         };
@@ -258,11 +235,7 @@ impl Partition {
     /// If `starts` does not describe exactly the partition's rows and `data`.
     #[track_caller]
     pub fn split_at<'a, T>(&self, starts: &[usize], data: &'a mut [T]) -> [&'a mut [T]; SHARDS] {
-        assert_eq!(
-            (starts.len(), starts[self.rows()]),
-            (self.rows() + 1, data.len()),
-            "starts"
-        );
+        assert_eq!((starts.len(), starts[self.rows()]), (self.rows() + 1, data.len()), "starts");
         self.split(data, |row| starts[row])
     }
 
@@ -272,11 +245,8 @@ impl Partition {
         at: impl Fn(usize) -> usize,
     ) -> [&'a mut [T]; SHARDS] {
         std::array::from_fn(|s| {
-            let length = if s < self.shards() {
-                at(self.range(s).end) - at(self.range(s).start)
-            } else {
-                0
-            };
+            let length =
+                if s < self.shards() { at(self.range(s).end) - at(self.range(s).start) } else { 0 };
             let (head, tail) = std::mem::take(&mut data).split_at_mut(length);
             data = tail;
             head
@@ -310,10 +280,7 @@ mod tests {
         for s in 0..p.shards() {
             let r = p.range(s);
             let cost = offsets[r.end] - offsets[r.start] + r.len();
-            assert!(
-                cost < fair * 3 / 2,
-                "shard {s} costs {cost}, fair is {fair}"
-            );
+            assert!(cost < fair * 3 / 2, "shard {s} costs {cost}, fair is {fair}");
         }
     }
 

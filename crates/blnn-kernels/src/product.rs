@@ -23,16 +23,8 @@ pub enum Store {
 /// If the shapes disagree.
 #[track_caller]
 pub fn product(a: &RowsRef<'_>, b: &Panels, out: &mut RowsMut<'_>, store: Store) {
-    assert_eq!(
-        a.panels(),
-        b.rows().div_ceil(PANEL),
-        "product: A's columns, B's rows"
-    );
-    assert_eq!(
-        (a.rows(), b.panels()),
-        (out.rows(), out.panels()),
-        "product: output shape"
-    );
+    assert_eq!(a.panels(), b.rows().div_ceil(PANEL), "product: A's columns, B's rows");
+    assert_eq!((a.rows(), b.panels()), (out.rows(), out.panels()), "product: output shape");
     if a.rows() == 0 {
         return;
     }
@@ -74,7 +66,7 @@ const BLOCK_ROWS: usize = 256;
 const PIECE_PANELS: usize = 4;
 
 /// Rows of `B` that stay in the level-1 cache while all rows of `A` pass by.
-const DEPTH: usize = 256;
+const DEPTH: usize = 128;
 
 /// `out = Aᵀ · B` (or `+=`) over all rows, in parallel over pieces of the output, without partial sums.
 ///
@@ -89,11 +81,7 @@ pub fn transposed_product_all(
     threads: &Threads,
 ) {
     assert_eq!(a.rows(), b.rows(), "transposed product: rows");
-    assert_eq!(
-        (a.cols(), b.cols()),
-        out.shape(),
-        "transposed product: output shape"
-    );
+    assert_eq!((a.cols(), b.cols()), out.shape(), "transposed product: output shape");
     let pieces = Partition::of_panels(out.rows(), PIECE_PANELS);
     threads.for_each_cell(&pieces, [out], |cell, [out]| {
         for start in (0..a.rows()).step_by(BLOCK_ROWS) {
@@ -102,13 +90,7 @@ pub fn transposed_product_all(
             for (k, target) in out.chunks_mut(PANEL * PANEL).enumerate() {
                 let inputs = &a.panel(cell.rows.start / PANEL + k)[rows.clone()];
                 let height = target.len() / PANEL;
-                columns_by_panel(
-                    inputs,
-                    &b.panel(cell.panel)[rows.clone()],
-                    target,
-                    height,
-                    add,
-                );
+                columns_by_panel(inputs, &b.panel(cell.panel)[rows.clone()], target, height, add);
             }
         }
     });
@@ -286,9 +268,7 @@ mod tests {
     use crate::Matrix;
 
     fn sample(rows: usize, cols: usize, seed: f32) -> Matrix {
-        Matrix::from_fn(rows, cols, |i, j| {
-            ((i * 31 + j * 17) as f32 * 0.13 + seed).sin()
-        })
+        Matrix::from_fn(rows, cols, |i, j| ((i * 31 + j * 17) as f32 * 0.13 + seed).sin())
     }
 
     fn naive(a: &Matrix, b: &Matrix) -> Matrix {
@@ -304,10 +284,7 @@ mod tests {
         for i in 0..want.rows() {
             for j in 0..want.cols() {
                 let (g, w) = (got.get(i, j), want.get(i, j) + offset);
-                assert!(
-                    (g - w).abs() < 2e-4 * w.abs().max(1.0),
-                    "({i}, {j}): {g} instead of {w}"
-                );
+                assert!((g - w).abs() < 2e-4 * w.abs().max(1.0), "({i}, {j}): {g} instead of {w}");
             }
         }
     }
@@ -329,12 +306,7 @@ mod tests {
             let want = naive(&a, &b);
             let (a, b) = (Panels::from_matrix(&a), Panels::from_matrix(&b));
             let mut out = Panels::zeros(m, n);
-            product(
-                &a.rows_ref(0..m),
-                &b,
-                &mut out.rows_mut(0..m),
-                Store::Overwrite,
-            );
+            product(&a.rows_ref(0..m), &b, &mut out.rows_mut(0..m), Store::Overwrite);
             assert_close(&out, &want, 0.0);
             (0..m * n).for_each(|x| out.set(x / n, x % n, 1.0));
             product(&a.rows_ref(0..m), &b, &mut out.rows_mut(0..m), Store::Add);
@@ -349,19 +321,10 @@ mod tests {
             let want = naive(&transpose(&a), &b);
             let (a, b) = (Panels::from_matrix(&a), Panels::from_matrix(&b));
             let mut out = Panels::zeros(m, n);
-            transposed_product(
-                &a.rows_ref(0..k),
-                &b.rows_ref(0..k),
-                &mut out,
-                Store::Overwrite,
-            );
+            transposed_product(&a.rows_ref(0..k), &b.rows_ref(0..k), &mut out, Store::Overwrite);
             assert_close(&out, &want, 0.0);
             transposed_product(&a.rows_ref(0..k), &b.rows_ref(0..k), &mut out, Store::Add);
-            assert_close(
-                &out,
-                &Matrix::from_fn(m, n, |i, j| 2.0 * want.get(i, j)),
-                0.0,
-            );
+            assert_close(&out, &Matrix::from_fn(m, n, |i, j| 2.0 * want.get(i, j)), 0.0);
         }
     }
 
@@ -377,35 +340,18 @@ mod tests {
             let w = sample(m, n, 0.5);
             let scale: Vec<f32> = (0..rows).map(|i| 1.0 + i as f32 * 0.001).collect();
             let mut out = Panels::zeros(rows, n);
-            product_all(
-                &pa,
-                &Panels::from_matrix(&w),
-                Some(&scale),
-                &mut out,
-                &threads,
-            );
+            product_all(&pa, &Panels::from_matrix(&w), Some(&scale), &mut out, &threads);
             let plain = naive(&a, &w);
-            assert_close(
-                &out,
-                &Matrix::from_fn(rows, n, |i, j| scale[i] * plain.get(i, j)),
-                0.0,
-            );
+            assert_close(&out, &Matrix::from_fn(rows, n, |i, j| scale[i] * plain.get(i, j)), 0.0);
         }
     }
 
     #[test]
     fn padding_stays_zero() {
-        let (a, b) = (
-            Panels::from_matrix(&sample(9, 40, 0.0)),
-            Panels::from_matrix(&sample(40, 33, 0.0)),
-        );
+        let (a, b) =
+            (Panels::from_matrix(&sample(9, 40, 0.0)), Panels::from_matrix(&sample(40, 33, 0.0)));
         let mut out = Panels::zeros(9, 33);
-        product(
-            &a.rows_ref(0..9),
-            &b,
-            &mut out.rows_mut(0..9),
-            Store::Overwrite,
-        );
+        product(&a.rows_ref(0..9), &b, &mut out.rows_mut(0..9), Store::Overwrite);
         assert!((0..9).all(|i| out.row_of(1, i)[1..].iter().all(|&v| v == 0.0)));
     }
 }

@@ -17,10 +17,7 @@ const SMALLEST_NORM: f32 = 1e-12;
 pub fn inverse_norms(x: &Panels, first: usize, out: &mut [f32]) {
     assert!(first + out.len() <= x.rows(), "norms: rows");
     for (i, out) in out.iter_mut().enumerate() {
-        *out = 1.0
-            / row_dot(x, first + i, x, first + i)
-                .sqrt()
-                .max(SMALLEST_NORM);
+        *out = 1.0 / row_dot(x, first + i, x, first + i).sqrt().max(SMALLEST_NORM);
     }
 }
 
@@ -85,16 +82,8 @@ pub fn softmax_weights(
     factor: f32,
     weights: &mut [f32],
 ) {
-    assert_eq!(
-        weights.len(),
-        pattern.row(i).len(),
-        "softmax: one weight an entry"
-    );
-    assert_eq!(
-        (pattern.cols(), anchor.cols()),
-        (x.rows(), x.cols()),
-        "softmax: shapes"
-    );
+    assert_eq!(weights.len(), pattern.row(i).len(), "softmax: one weight an entry");
+    assert_eq!((pattern.cols(), anchor.cols()), (x.rows(), x.cols()), "softmax: shapes");
     if weights.is_empty() {
         return;
     }
@@ -147,16 +136,8 @@ pub fn weighted_sum(
     out: &mut RowsMut<'_>,
     slot: usize,
 ) {
-    assert_eq!(
-        weights.len(),
-        pattern.row(i).len(),
-        "weighted sum: one weight an entry"
-    );
-    assert_eq!(
-        (pattern.cols(), x.panels()),
-        (x.rows(), out.panels()),
-        "weighted sum: shapes"
-    );
+    assert_eq!(weights.len(), pattern.row(i).len(), "weighted sum: one weight an entry");
+    assert_eq!((pattern.cols(), x.panels()), (x.rows(), out.panels()), "weighted sum: shapes");
     for p in 0..x.panels() {
         let out = &mut out.panel_mut(p)[slot * PANEL..][..PANEL];
         weighted_row(pattern.row(i), weights, x.panel(p), x.row_of(p, i), out);
@@ -223,10 +204,7 @@ unsafe fn cosine_kernel<S: Simd>(
             zs = zs.add_product(row, load(own, p, i));
         }
         let inverse = 1.0 / zz.sum().sqrt().max(SMALLEST_NORM);
-        let cosine = Cosine {
-            whole: zt.sum() * inverse,
-            own: zs.sum() * inverse,
-        };
+        let cosine = Cosine { whole: zt.sum() * inverse, own: zs.sum() * inverse };
         let along = -scale * cosine.whole * inverse * inverse;
         for p in 0..z.panels() {
             let row = load(z, p, slot).map(|v| S::mul(v, S::splat(along)));
@@ -243,9 +221,7 @@ mod tests {
     use crate::Matrix;
 
     fn sample(rows: usize, cols: usize, seed: f32) -> Matrix {
-        Matrix::from_fn(rows, cols, |i, j| {
-            ((i * 13 + j * 7) as f32 * 0.21 + seed).sin()
-        })
+        Matrix::from_fn(rows, cols, |i, j| ((i * 13 + j * 7) as f32 * 0.21 + seed).sin())
     }
 
     fn dot(a: &[f32], b: &[f32]) -> f32 {
@@ -278,10 +254,8 @@ mod tests {
             let mut weights = vec![0.0; list.len()];
             softmax_weights(&pattern, i, &hp, &xp, 0.7, &mut weights);
             weighted_sum(&pattern, i, &weights, &xp, &mut out.rows_mut(0..5), i);
-            let exps: Vec<f32> = list
-                .iter()
-                .map(|&j| (0.7 * dot(h.row(i), x.row(j as usize))).exp())
-                .collect();
+            let exps: Vec<f32> =
+                list.iter().map(|&j| (0.7 * dot(h.row(i), x.row(j as usize))).exp()).collect();
             let total: f32 = exps.iter().sum();
             for c in 0..37 {
                 let part = |(&j, e): (&u32, &f32)| e / total * x.get(j as usize, c);

@@ -102,13 +102,7 @@ impl TallMatrix {
     pub fn times(&self, block: usize, vectors: &[f32], which: &[u32], out: &mut [f32]) {
         self.check(vectors, which);
         assert!(out.len() >= which.len() * BLOCK, "block product: output");
-        sweep::times(
-            self.columns(block),
-            self.visited(block),
-            vectors,
-            which,
-            out,
-        );
+        sweep::times(self.columns(block), self.visited(block), vectors, which, out);
     }
 
     /// `sums[v][j] += Σ_i values[v * BLOCK + i] · x[i, j]` over the rows `i` of `block`, where an
@@ -120,10 +114,7 @@ impl TallMatrix {
     #[track_caller]
     pub fn add_transposed(&self, block: usize, values: &[f32], vectors: usize, sums: &mut [f32]) {
         assert!(values.len() >= vectors * BLOCK, "block product: values");
-        assert!(
-            sums.len() >= vectors * self.cols * LANES,
-            "block product: sums"
-        );
+        assert!(sums.len() >= vectors * self.cols * LANES, "block product: sums");
         sweep::add_transposed::<false>(
             self.columns(block),
             self.visited(block),
@@ -146,10 +137,7 @@ impl TallMatrix {
         sums: &mut [f32],
     ) {
         assert!(values.len() >= vectors * BLOCK, "block product: values");
-        assert!(
-            sums.len() >= vectors * self.cols * LANES,
-            "block product: sums"
-        );
+        assert!(sums.len() >= vectors * self.cols * LANES, "block product: sums");
         sweep::add_transposed::<true>(
             self.columns(block),
             self.visited(block),
@@ -253,16 +241,8 @@ mod tests {
                 let (v, j) = (e / d, e % d);
                 let want: f32 = (0..n).map(|i| value(v, i) * x.get(i, j)).sum();
                 let want2: f32 = (0..n).map(|i| value(v, i) * x.get(i, j).powi(2)).sum();
-                assert!(
-                    (got[e] - want).abs() < 1e-3,
-                    "{n}×{d}×{k}: {} for {want}",
-                    got[e]
-                );
-                assert!(
-                    (got2[e] - want2).abs() < 1e-3,
-                    "squares {}: {want2}",
-                    got2[e]
-                );
+                assert!((got[e] - want).abs() < 1e-3, "{n}×{d}×{k}: {} for {want}", got[e]);
+                assert!((got2[e] - want2).abs() < 1e-3, "squares {}: {want2}", got2[e]);
             }
         }
     }
@@ -273,10 +253,7 @@ mod tests {
         let blocks = TallMatrix::gather(&x, &[7, 2]);
         let mut out = vec![0.0; BLOCK];
         blocks.times(0, &[0.0, 1.0, 0.0], &[0], &mut out);
-        assert_eq!(
-            (blocks.rows(), out[0], out[1]),
-            (2, x.get(7, 1), x.get(2, 1))
-        );
+        assert_eq!((blocks.rows(), out[0], out[1]), (2, x.get(7, 1), x.get(2, 1)));
     }
 
     #[test]

@@ -12,10 +12,7 @@ pub(crate) const fn registers<S: Simd>() -> usize {
     PANEL / S::LANES
 }
 
-#[allow(
-    clippy::needless_range_loop,
-    reason = "indices run over the used part of the array only"
-)]
+#[allow(clippy::needless_range_loop, reason = "indices run over the used part of the array only")]
 impl<S: Simd> Wide<S> {
     #[inline(always)]
     pub(crate) unsafe fn zero() -> Self {

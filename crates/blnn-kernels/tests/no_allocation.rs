@@ -34,12 +34,9 @@ const POOL_BYTES_PER_STEP: usize = 256;
 #[test]
 fn steps_allocate_nothing() {
     let graph = data::load("cora", &[]).unwrap();
-    for (method, objective) in [
-        ("bgrl", "paper"),
-        ("blnn", "paper"),
-        ("blnn", "published-code"),
-        ("bgrl-clean", "paper"),
-    ] {
+    for (method, objective) in
+        [("bgrl", "paper"), ("blnn", "paper"), ("blnn", "published-code"), ("bgrl-clean", "paper")]
+    {
         let mut config = Config::new();
         for setting in [format!("method={method}"), format!("objective={objective}")] {
             config.assign(&setting).unwrap();

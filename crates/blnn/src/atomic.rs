@@ -82,9 +82,7 @@ mod tests {
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
-        entries
-            .map(|e| e.unwrap().file_name().into_string().unwrap())
-            .collect()
+        entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
     }
 
     #[test]

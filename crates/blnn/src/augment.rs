@@ -79,11 +79,7 @@ impl Views {
     pub(crate) fn whole(adjacency: &Pattern, features: usize, threads: &Threads) -> Self {
         let (_, reverse) = adjacency.transpose();
         let views = [(); 2].map(|()| View::whole(adjacency, features, threads));
-        Self {
-            adjacency: adjacency.clone(),
-            reverse,
-            views,
-        }
+        Self { adjacency: adjacency.clone(), reverse, views }
     }
 
     /// One of the two views.
@@ -154,8 +150,7 @@ impl Views {
         for view in &mut self.views {
             let keep = &view.keep_edges;
             view.incoming.select(&self.adjacency, true, keep, threads);
-            view.outgoing
-                .select_transposed(&self.adjacency, true, keep, &self.reverse, threads);
+            view.outgoing.select_transposed(&self.adjacency, true, keep, &self.reverse, threads);
             view.measure();
         }
     }
@@ -186,9 +181,7 @@ mod tests {
     fn views_are_drawn_apart_and_repeatably() {
         let threads = Threads::new(1);
         let offsets: Vec<usize> = (0..=60).map(|i| i * 59).collect();
-        let indices = (0..60)
-            .flat_map(|i| (0..60).filter(move |&j| j != i))
-            .collect();
+        let indices = (0..60).flat_map(|i| (0..60).filter(move |&j| j != i)).collect();
         let complete = Pattern::new(60, offsets, indices).unwrap();
         let mut views = Views::whole(&complete, 40, &threads);
         views.draw(3, 8, [0.5, 0.5], [0.2, 0.2], &threads);

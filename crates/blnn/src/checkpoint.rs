@@ -66,11 +66,7 @@ impl Checkpoint {
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
         let (header, tensors) = decode(&bytes).map_err(|e| e.at(path.display()))?;
-        Ok(Self {
-            path: path.to_owned(),
-            header,
-            tensors,
-        })
+        Ok(Self { path: path.to_owned(), header, tensors })
     }
 
     /// What the checkpoint says about itself.
@@ -80,9 +76,7 @@ impl Checkpoint {
 
     /// All tensors with their names, sorted by name.
     pub fn tensors(&self) -> impl Iterator<Item = (&str, &Matrix)> {
-        self.tensors
-            .iter()
-            .map(|(name, tensor)| (name.as_str(), tensor))
+        self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }
 
     /// Moves a tensor out of the checkpoint.
@@ -98,10 +92,7 @@ impl Checkpoint {
             None => refuse("is missing".into()),
             Some(tensor) if tensor.shape() != shape => {
                 let (got, want) = (tensor.shape(), shape);
-                refuse(format!(
-                    "is {}×{}, expected {}×{}",
-                    got.0, got.1, want.0, want.1
-                ))
+                refuse(format!("is {}×{}, expected {}×{}", got.0, got.1, want.0, want.1))
             }
             Some(tensor) => Ok(tensor),
         }
@@ -261,10 +252,7 @@ mod tests {
         let weight = Matrix::from_fn(3, 4, |i, j| (i * 4 + j) as f32 + 0.1);
         let bias = Matrix::from_fn(1, 4, |_, j| -(j as f32));
         let mut bytes = Vec::new();
-        let tensors = [
-            ("b.weight".to_owned(), &weight),
-            ("a.bias".to_owned(), &bias),
-        ];
+        let tensors = [("b.weight".to_owned(), &weight), ("a.bias".to_owned(), &bias)];
         encode(&mut bytes, &header(), &tensors).unwrap();
         bytes
     }
@@ -332,10 +320,7 @@ mod tests {
     #[test]
     fn another_version_is_named() {
         let text = encoded();
-        let at = text
-            .windows(20)
-            .position(|w| w == b"\"format_version\":\"1\"")
-            .unwrap();
+        let at = text.windows(20).position(|w| w == b"\"format_version\":\"1\"").unwrap();
         let mut bytes = text.clone();
         bytes[at + 18] = b'9';
         let message = refusal(&bytes);

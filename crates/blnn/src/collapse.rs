@@ -53,11 +53,7 @@ impl Health {
         // A single column or a single node has nothing to collapse.
         let judged = width > 1 && embeddings.rows() > 1;
         let healthy = effective_rank >= floor && spread >= SPREAD_FLOOR;
-        Self {
-            effective_rank,
-            spread,
-            collapsed: judged && !healthy,
-        }
+        Self { effective_rank, spread, collapsed: judged && !healthy }
     }
 }
 
@@ -65,9 +61,7 @@ fn sample(embeddings: &Matrix) -> Vec<Vec<f64>> {
     let n = embeddings.rows();
     let taken = n.min(MAX_ROWS);
     let row = |s: usize| embeddings.row(s * n / taken);
-    (0..taken)
-        .map(|s| row(s).iter().map(|v| f64::from(*v)).collect())
-        .collect()
+    (0..taken).map(|s| row(s).iter().map(|v| f64::from(*v)).collect()).collect()
 }
 
 fn column_means(rows: &[Vec<f64>], width: usize) -> Vec<f64> {
@@ -246,10 +240,7 @@ mod tests {
         got.sort_by(f64::total_cmp);
         for (k, value) in got.iter().enumerate() {
             let exact = 2.0 - 2.0 * (std::f64::consts::PI * k as f64 / n as f64).cos();
-            assert!(
-                (value - exact).abs() < 1e-12,
-                "{k}: {value} against {exact}"
-            );
+            assert!((value - exact).abs() < 1e-12, "{k}: {value} against {exact}");
         }
     }
 
@@ -284,10 +275,7 @@ mod tests {
     fn one_point_is_a_collapse_and_has_rank_zero() {
         let health = Health::of(&Matrix::from_fn(50, 16, |_, j| j as f32 + 1.0));
         assert!(health.collapsed);
-        assert!(
-            health.effective_rank < 1.0 && health.spread < 1e-6,
-            "{health:?}"
-        );
+        assert!(health.effective_rank < 1.0 && health.spread < 1e-6, "{health:?}");
     }
 
     #[test]
@@ -295,19 +283,13 @@ mod tests {
         // Full rank, but every node points practically the same way.
         let m = Matrix::from_fn(200, 8, |i, j| 1000.0 + wave(i * 8 + j * j) as f32);
         let health = Health::of(&m);
-        assert!(
-            health.effective_rank > 4.0 && health.collapsed,
-            "{health:?}"
-        );
+        assert!(health.effective_rank > 4.0 && health.collapsed, "{health:?}");
     }
 
     #[test]
     fn values_that_are_not_finite_count_as_collapsed() {
-        let health = Health::of(&Matrix::from_fn(
-            10,
-            4,
-            |i, _| if i == 3 { f32::NAN } else { 1.0 },
-        ));
+        let health =
+            Health::of(&Matrix::from_fn(10, 4, |i, _| if i == 3 { f32::NAN } else { 1.0 }));
         assert!(health.collapsed);
         assert!(health.effective_rank == 0.0 && health.spread == 0.0);
     }

@@ -132,8 +132,7 @@ impl Config {
     }
 
     fn push(&mut self, key: &'static str, value: Value, origin: String) {
-        self.layers
-            .push(BTreeMap::from([(key, Given { value, origin })]));
+        self.layers.push(BTreeMap::from([(key, Given { value, origin })]));
     }
 
     /// Checks every setting, with the preset of `dataset` (if there is one) beneath what was
@@ -205,9 +204,7 @@ impl Config {
         let (epochs_layer, _) = self.find("epochs")?;
         let warmup = self.integer("warmup_epochs", 0, MAX_EPOCHS)?;
         if epochs_layer > layer && self.layers[layer].contains_key("epochs") {
-            let together = Self {
-                layers: vec![self.layers[layer].clone()],
-            };
+            let together = Self { layers: vec![self.layers[layer].clone()] };
             let base = together.integer("epochs", 1, MAX_EPOCHS)?;
             if warmup < base {
                 return Ok(warmup * epochs / base);
@@ -246,22 +243,13 @@ impl Config {
 
     fn rates(&self, key: &str) -> Result<[f32; 2]> {
         let (_, given) = self.find(key)?;
-        let refuse = || {
-            given.refuse(
-                key,
-                "two numbers [view 1, view 2], each at least 0 and below 1",
-            )
-        };
-        let rate = |v: &Value| {
-            as_number(v)
-                .map(|v| v as f32)
-                .filter(|v| (0.0..1.0).contains(v))
-        };
+        let refuse =
+            || given.refuse(key, "two numbers [view 1, view 2], each at least 0 and below 1");
+        let rate = |v: &Value| as_number(v).map(|v| v as f32).filter(|v| (0.0..1.0).contains(v));
         match given.value.as_array().map(Vec::as_slice) {
-            Some([first, second]) => Ok([
-                rate(first).ok_or_else(refuse)?,
-                rate(second).ok_or_else(refuse)?,
-            ]),
+            Some([first, second]) => {
+                Ok([rate(first).ok_or_else(refuse)?, rate(second).ok_or_else(refuse)?])
+            }
             _ => Err(refuse()),
         }
     }
@@ -311,9 +299,7 @@ fn config_error(message: impl Into<String>) -> Error {
 }
 
 fn as_number(value: &Value) -> Option<f64> {
-    value
-        .as_float()
-        .or_else(|| value.as_integer().map(|v| v as f64))
+    value.as_float().or_else(|| value.as_integer().map(|v| v as f64))
 }
 
 /// The key as it stands in [`KEYS`], or an error that names the nearest one.
@@ -396,9 +382,7 @@ mod tests {
     #[test]
     fn layers_override_in_order() {
         let mut config = Config::new();
-        config
-            .text("epochs = 50\nseed = 4\nmethod = \"bgrl\"", "a.toml")
-            .unwrap();
+        config.text("epochs = 50\nseed = 4\nmethod = \"bgrl\"", "a.toml").unwrap();
         config.assign("seed=5").unwrap();
         config.flag("seed", 6_u64);
         let plan = config.resolve("cs").unwrap();
@@ -448,9 +432,7 @@ mod tests {
         config.flag("epochs", 1_i64);
         assert_eq!(config.resolve("photo").unwrap().warmup_epochs, 0);
         let mut together = Config::new();
-        together
-            .text("epochs = 40\nwarmup_epochs = 20", "a.toml")
-            .unwrap();
+        together.text("epochs = 40\nwarmup_epochs = 20", "a.toml").unwrap();
         assert_eq!(together.resolve("photo").unwrap().warmup_epochs, 20);
         together.flag("epochs", 10_i64);
         assert_eq!(together.resolve("photo").unwrap().warmup_epochs, 5);
@@ -464,10 +446,7 @@ mod tests {
         assert_eq!(config.resolve("photo").unwrap().warmup_epochs, 7);
         config.flag("epochs", 7_i64);
         let message = config.resolve("photo").unwrap_err().to_string();
-        assert!(
-            message.contains("must be below epochs (7), got 7"),
-            "{message}"
-        );
+        assert!(message.contains("must be below epochs (7), got 7"), "{message}");
         assert!(message.starts_with("--set warmup_epochs=7"), "{message}");
     }
 
@@ -475,28 +454,20 @@ mod tests {
     fn unknown_keys_name_file_line_and_the_nearest_key() {
         let text = "# settings\nepochs = 5\n\nlearning-rate = 0.1\n";
         let error = Config::new().text(text, "a.toml").unwrap_err().to_string();
-        assert!(
-            error.starts_with("a.toml:4: unknown key `learning-rate`"),
-            "{error}"
-        );
+        assert!(error.starts_with("a.toml:4: unknown key `learning-rate`"), "{error}");
         assert!(error.contains("did you mean `learning_rate`?"), "{error}");
     }
 
     #[test]
     fn a_key_like_no_other_lists_them_all() {
         let error = Config::new().assign("dropout=0.5").unwrap_err().to_string();
-        assert!(
-            error.contains("known keys are method, objective"),
-            "{error}"
-        );
+        assert!(error.contains("known keys are method, objective"), "{error}");
     }
 
     #[test]
     fn values_name_file_and_line() {
         let mut config = Config::new();
-        config
-            .text("seed = 1\ntemperature = -2\n", "a.toml")
-            .unwrap();
+        config.text("seed = 1\ntemperature = -2\n", "a.toml").unwrap();
         let error = config.resolve("cora").unwrap_err().to_string();
         assert!(error.starts_with("a.toml:2: `temperature`"), "{error}");
     }

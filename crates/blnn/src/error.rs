@@ -38,11 +38,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of the given kind with a message that names the input and the remedy.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner {
-            kind,
-            message: message.into(),
-            source: None,
-        }))
+        Self(Box::new(Inner { kind, message: message.into(), source: None }))
     }
 
     /// Adds the underlying cause.
@@ -57,11 +53,8 @@ impl Error {
 
     /// An error of the operating system while doing `action` (such as "read") to `path`.
     pub fn io(action: &str, path: &Path, source: std::io::Error) -> Self {
-        Self::new(
-            ErrorKind::Io,
-            format!("cannot {action} {}: {source}", path.display()),
-        )
-        .with_source(source)
+        Self::new(ErrorKind::Io, format!("cannot {action} {}: {source}", path.display()))
+            .with_source(source)
     }
 
     /// Puts `place` (a file, a flag, a config key) in front of the message.
@@ -101,9 +94,7 @@ mod tests {
 
     #[test]
     fn message_names_the_place() {
-        let e = Error::new(ErrorKind::Config, "must be > 0, got 0")
-            .at("temperature")
-            .at("a.toml");
+        let e = Error::new(ErrorKind::Config, "must be > 0, got 0").at("temperature").at("a.toml");
         assert_eq!(e.to_string(), "a.toml: temperature: must be > 0, got 0");
         assert_eq!(e.kind(), ErrorKind::Config);
     }

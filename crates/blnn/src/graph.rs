@@ -267,9 +267,7 @@ impl Graph {
         let labels = self.labels()?;
         let same = |i: usize| {
             let neighbours = self.adjacency.row(i).iter();
-            neighbours
-                .filter(|&&j| labels[i] == labels[j as usize])
-                .count()
+            neighbours.filter(|&&j| labels[i] == labels[j as usize]).count()
         };
         let total: usize = (0..self.nodes()).map(same).sum();
         (self.entries() > 0).then(|| total as f64 / self.entries() as f64)
@@ -321,9 +319,7 @@ impl Graph {
             }
             Features::Dense(x) => {
                 digest.update(b"dense");
-                hash_words(&mut digest, &[x.rows(), x.cols()], |v| {
-                    (v as u64).to_le_bytes()
-                });
+                hash_words(&mut digest, &[x.rows(), x.cols()], |v| (v as u64).to_le_bytes());
                 hash_words(&mut digest, x.data(), f32::to_le_bytes);
             }
         }
@@ -340,10 +336,7 @@ fn shape<T>(message: impl Into<String>) -> Result<T> {
 }
 
 fn count_classes(labels: &[u32]) -> usize {
-    labels
-        .iter()
-        .max()
-        .map_or(0, |&largest| largest as usize + 1)
+    labels.iter().max().map_or(0, |&largest| largest as usize + 1)
 }
 
 fn check_labels(labels: &[u32], names: &[String], nodes: usize) -> Result<()> {
@@ -459,10 +452,7 @@ mod tests {
         assert!(text.contains("1 class names for 2 classes"), "{text}");
         assert!(message(graph().with_node_ids(vec![])).contains("0 ids"));
         let one_class = graph().with_labels(vec![0, 0], vec![]).unwrap();
-        assert_eq!(
-            (one_class.classes(), one_class.edge_homophily()),
-            (1, Some(1.0))
-        );
+        assert_eq!((one_class.classes(), one_class.edge_homophily()), (1, Some(1.0)));
     }
 
     #[test]
@@ -483,18 +473,10 @@ mod tests {
         let graph = || Graph::new("g", pair(), dense(2, vec![0.5, 1.0])).unwrap();
         let print = graph().fingerprint();
         assert_eq!(print.len(), 64);
-        let labelled = graph()
-            .with_labels(vec![0, 1], vec![])
-            .unwrap()
-            .fingerprint();
-        let relabelled = graph()
-            .with_labels(vec![1, 0], vec![])
-            .unwrap()
-            .fingerprint();
+        let labelled = graph().with_labels(vec![0, 1], vec![]).unwrap().fingerprint();
+        let relabelled = graph().with_labels(vec![1, 0], vec![]).unwrap().fingerprint();
         let apart = Pattern::new(2, vec![0, 0, 0], vec![]).unwrap();
-        let apart = Graph::new("g", apart, dense(2, vec![0.5, 1.0]))
-            .unwrap()
-            .fingerprint();
+        let apart = Graph::new("g", apart, dense(2, vec![0.5, 1.0])).unwrap().fingerprint();
         let sparse = Pattern::new(1, vec![0, 1, 2], vec![0, 0]).unwrap();
         let sparse = Features::Sparse(Csr::new(sparse, vec![0.5, 1.0]).unwrap());
         let sparse = Graph::new("g", pair(), sparse).unwrap().fingerprint();

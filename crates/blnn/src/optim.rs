@@ -59,12 +59,7 @@ impl Optimizer {
     ) {
         let (rows, cols) = parameters.value(parameter).shape();
         let [first, second] = [(); 2].map(|()| Panels::zeros(rows, cols));
-        self.slots.push(Slot {
-            parameter,
-            average,
-            first,
-            second,
-        });
+        self.slots.push(Slot { parameter, average, first, second });
     }
 
     /// All registered parameters.
@@ -121,16 +116,7 @@ impl Slot {
         threads.for_each_owned(&mut shards[..partition.shards()], |s, shard| {
             let [value, first, second, average] = shard;
             let grad = &grad.data()[partition.range(s)];
-            adamw(
-                step,
-                AdamState {
-                    value,
-                    grad,
-                    first,
-                    second,
-                    average,
-                },
-            );
+            adamw(step, AdamState { value, grad, first, second, average });
         });
         parameters.put(self.parameter, (value, grad));
         if let (Some(id), Some(pair)) = (self.average, average) {

@@ -21,10 +21,7 @@ impl Order {
     #[cfg(test)]
     pub(crate) fn identity(nodes: usize) -> Self {
         let nodes: Vec<u32> = (0..nodes as u32).collect();
-        Self {
-            positions: nodes.clone(),
-            nodes,
-        }
+        Self { positions: nodes.clone(), nodes }
     }
 
     /// The reverse Cuthill–McKee order of a symmetric adjacency.
@@ -53,21 +50,15 @@ impl Order {
         }
         nodes.reverse();
         let mut positions = vec![0; nodes.len()];
-        nodes
-            .iter()
-            .enumerate()
-            .for_each(|(k, &i)| positions[i as usize] = k as u32);
+        nodes.iter().enumerate().for_each(|(k, &i)| positions[i as usize] = k as u32);
         Self { nodes, positions }
     }
 
     /// The adjacency with its nodes in this order.
     pub(crate) fn adjacency(&self, adjacency: &Pattern) -> Pattern {
         let neighbours = |i: u32| {
-            let mut row: Vec<u32> = adjacency
-                .row(i as usize)
-                .iter()
-                .map(|&j| self.positions[j as usize])
-                .collect();
+            let mut row: Vec<u32> =
+                adjacency.row(i as usize).iter().map(|&j| self.positions[j as usize]).collect();
             row.sort_unstable();
             row
         };
@@ -120,10 +111,7 @@ fn pattern<T>(
         offsets.push(indices.len());
         extras.push(extra);
     }
-    (
-        Pattern::new(cols, offsets, indices).expect("rows of a valid pattern"),
-        extras,
-    )
+    (Pattern::new(cols, offsets, indices).expect("rows of a valid pattern"), extras)
 }
 
 #[cfg(test)]
@@ -137,12 +125,7 @@ mod tests {
             *at += row.len();
             Some(*at)
         });
-        Pattern::new(
-            6,
-            std::iter::once(0).chain(offsets).collect(),
-            rows.concat(),
-        )
-        .unwrap()
+        Pattern::new(6, std::iter::once(0).chain(offsets).collect(), rows.concat()).unwrap()
     }
 
     #[test]
@@ -161,14 +144,9 @@ mod tests {
     fn what_was_reordered_comes_back() {
         let order = Order::by_neighbourhood(&path());
         let x = Matrix::from_fn(6, 3, |i, j| (10 * i + j) as f32);
-        let Features::Dense(moved) = order.features(&Features::Dense(x.clone())) else {
-            panic!()
-        };
+        let Features::Dense(moved) = order.features(&Features::Dense(x.clone())) else { panic!() };
         assert_ne!(moved, x);
         assert_eq!(order.restore(&moved), x);
-        assert_eq!(
-            order.values(&[0, 1, 2, 3, 4, 5])[0],
-            moved.get(0, 0) as i32 / 10
-        );
+        assert_eq!(order.values(&[0, 1, 2, 3, 4, 5])[0], moved.get(0, 0) as i32 / 10);
     }
 }

@@ -48,24 +48,12 @@ impl Draws {
     /// The draws for a seed, a stream and an epoch (0 for what is drawn once).
     pub(crate) fn new(seed: u64, stream: Stream, epoch: usize) -> Self {
         let key = [seed as u32, (seed >> 32) as u32];
-        Self {
-            key,
-            epoch: epoch as u32,
-            stream: stream.number(),
-        }
+        Self { key, epoch: epoch as u32, stream: stream.number() }
     }
 
     /// Four 32-bit numbers: items `4 * block .. 4 * block + 4`.
     fn block(self, block: usize) -> [u32; 4] {
-        philox(
-            [
-                block as u32,
-                (block as u64 >> 32) as u32,
-                self.epoch,
-                self.stream,
-            ],
-            self.key,
-        )
+        philox([block as u32, (block as u64 >> 32) as u32, self.epoch, self.stream], self.key)
     }
 
     /// Item `index` as a number in [0, 1), with 24 random bits.
@@ -87,9 +75,7 @@ impl Draws {
             }
         });
         let last = self.block(blocks.rows());
-        rest.iter_mut()
-            .zip(last)
-            .for_each(|(flag, number)| *flag = u64::from(number) >= threshold);
+        rest.iter_mut().zip(last).for_each(|(flag, number)| *flag = u64::from(number) >= threshold);
     }
 }
 
@@ -104,10 +90,7 @@ fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
             (a >> 32) as u32 ^ counter[3] ^ key[1],
             a as u32,
         ];
-        key = [
-            key[0].wrapping_add(0x9E37_79B9),
-            key[1].wrapping_add(0xBB67_AE85),
-        ];
+        key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
     }
     counter
 }
@@ -118,10 +101,7 @@ mod tests {
 
     #[test]
     fn philox_gives_the_published_test_vectors() {
-        assert_eq!(
-            philox([0; 4], [0; 2]),
-            [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]
-        );
+        assert_eq!(philox([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
         assert_eq!(
             philox([u32::MAX; 4], [u32::MAX; 2]),
             [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]

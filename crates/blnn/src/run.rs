@@ -108,10 +108,7 @@ impl RunFolder {
         let path = root.join(".lock");
         let file = File::create(&path).map_err(|e| Error::io("create", &path, e))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self {
-                root: root.to_owned(),
-                _lock: file,
-            }),
+            Ok(()) => Ok(Self { root: root.to_owned(), _lock: file }),
             Err(TryLockError::WouldBlock) => {
                 let message = format!(
                     "another process is writing to {}; wait for it or choose another folder with \
@@ -178,9 +175,7 @@ impl RunFolder {
         let id = |i: usize| ids.map_or_else(|| i.to_string(), |ids| one_line(&ids[i]));
         let lines: String = (0..graph.nodes()).map(|i| id(i) + "\n").collect();
         write(&self.node_ids(), &lines)?;
-        atomic::replace(&self.embeddings(), |file| {
-            npy::write_f32_matrix(file, embeddings)
-        })
+        atomic::replace(&self.embeddings(), |file| npy::write_f32_matrix(file, embeddings))
     }
 
     /// Writes summary.json.
@@ -286,11 +281,7 @@ mod tests {
     #[test]
     fn records_keep_health_and_scores() {
         let mut record = record(3);
-        record.health = Some(Health {
-            effective_rank: 12.5,
-            spread: 0.5,
-            collapsed: false,
-        });
+        record.health = Some(Health { effective_rank: 12.5, spread: 0.5, collapsed: false });
         record.scores.insert("accuracy".into(), 81.25);
         let back: Record = serde_json::from_str(&line(&record)).unwrap();
         assert_eq!(back, record);
@@ -323,10 +314,7 @@ mod tests {
     fn there_must_be_a_run_to_resume() {
         let root = tempfile::tempdir().unwrap();
         let error = RunFolder::open(root.path()).unwrap_err();
-        assert!(
-            error.to_string().contains("holds no run to resume"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("holds no run to resume"), "{error}");
     }
 
     #[test]

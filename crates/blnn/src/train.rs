@@ -147,12 +147,7 @@ pub fn train(job: &Job<'_>, observer: &mut dyn Observer) -> Result<Outcome> {
     if finished {
         job.folder.write_embeddings(&trainer.embed(), job.graph)?;
     }
-    let outcome = outcome(
-        job,
-        trainer.epoch(),
-        finished,
-        began.elapsed().as_secs_f64(),
-    )?;
+    let outcome = outcome(job, trainer.epoch(), finished, began.elapsed().as_secs_f64())?;
     job.folder.write_summary(&outcome)?;
     Ok(outcome)
 }
@@ -171,11 +166,7 @@ fn timed_step(trainer: &mut Trainer, plan: &Plan) -> Result<(Step, f64)> {
     let began = Instant::now();
     let step = trainer.step();
     if !step.loss.is_finite() {
-        return Err(diverged(
-            plan,
-            step.epoch,
-            &format!("the loss is {}", step.loss),
-        ));
+        return Err(diverged(plan, step.epoch, &format!("the loss is {}", step.loss)));
     }
     Ok((step, began.elapsed().as_secs_f64()))
 }

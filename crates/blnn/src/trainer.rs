@@ -58,12 +58,8 @@ pub struct Trainer {
 
 /// The names of the convolutions' biases. Batch normalisation cancels them, so they are always
 /// zero and never computed; checkpoints hold them for tools that expect them.
-const ZERO_BIASES: [&str; 4] = [
-    "online.conv1.bias",
-    "online.conv2.bias",
-    "target.conv1.bias",
-    "target.conv2.bias",
-];
+const ZERO_BIASES: [&str; 4] =
+    ["online.conv1.bias", "online.conv2.bias", "target.conv1.bias", "target.conv2.bias"];
 
 impl Trainer {
     /// A freshly initialised model for a graph.
@@ -98,13 +94,7 @@ impl Trainer {
         for (own, average) in online.parameters().zip(target.parameters()) {
             optimizer.add(&parameters, own, Some(average));
         }
-        let PredictorParameters {
-            weight1,
-            bias1,
-            slope,
-            weight2,
-            bias2,
-        } = predictor;
+        let PredictorParameters { weight1, bias1, slope, weight2, bias2 } = predictor;
         for own in [weight1, bias1, slope, weight2, bias2] {
             optimizer.add(&parameters, own, None);
         }
@@ -117,9 +107,7 @@ impl Trainer {
             inputs: Inputs::new(graph.features(), threads),
             views: Views::whole(graph.adjacency(), features, threads),
             parameters,
-            running: [shape.hidden, shape.embedding]
-                .map(RunningStatistics::new)
-                .into(),
+            running: [shape.hidden, shape.embedding].map(RunningStatistics::new).into(),
             online,
             optimizer,
             tape,
@@ -143,14 +131,8 @@ impl Trainer {
 
     fn step_inside(&mut self) -> Step {
         self.clock.skip();
-        let Plan {
-            seed,
-            edge_drop,
-            feature_drop,
-            ..
-        } = self.plan;
-        self.views
-            .draw(seed, self.epoch, edge_drop, feature_drop, &self.threads);
+        let Plan { seed, edge_drop, feature_drop, .. } = self.plan;
+        self.views.draw(seed, self.epoch, edge_drop, feature_drop, &self.threads);
         self.inputs.set_masks(&self.views, &self.threads);
         self.clock.mark("views");
         self.advance()
@@ -160,8 +142,7 @@ impl Trainer {
     fn advance(&mut self) -> Step {
         self.run_tape();
         let t = self.epoch;
-        self.optimizer
-            .step(&self.plan, t, &mut self.parameters, &self.threads);
+        self.optimizer.step(&self.plan, t, &mut self.parameters, &self.threads);
         self.clock.mark("update");
         self.epoch += 1;
         self.report(t)
@@ -248,12 +229,7 @@ impl Trainer {
         }));
         all.extend(self.running_names().map(|(name, layer, kind, mean)| {
             let statistics = &self.running[layer];
-            let values = if mean {
-                &statistics.mean
-            } else {
-                &statistics.variance
-            }[kind]
-                .clone();
+            let values = if mean { &statistics.mean } else { &statistics.variance }[kind].clone();
             (name, Matrix::from_vec(1, values.len(), values))
         }));
         for slot in self.optimizer.slots() {
@@ -267,18 +243,11 @@ impl Trainer {
     /// Name, layer, kind of statistics and whether it is the mean, of each running statistic.
     fn running_names(&self) -> impl Iterator<Item = (String, usize, usize, bool)> + use<> {
         let each = |layer: usize| {
-            [(0, "last_view"), (1, "averaged")]
-                .into_iter()
-                .flat_map(move |(kind, label)| {
-                    [("mean", true), ("variance", false)].map(|(moment, mean)| {
-                        (
-                            format!("online.norm{}.{label}.{moment}", layer + 1),
-                            layer,
-                            kind,
-                            mean,
-                        )
-                    })
+            [(0, "last_view"), (1, "averaged")].into_iter().flat_map(move |(kind, label)| {
+                [("mean", true), ("variance", false)].map(|(moment, mean)| {
+                    (format!("online.norm{}.{label}.{moment}", layer + 1), layer, kind, mean)
                 })
+            })
         };
         [0, 1].into_iter().flat_map(each)
     }
@@ -298,21 +267,14 @@ impl Trainer {
         }
         for (name, layer, kind, mean) in self.running_names() {
             let statistics = &mut self.running[layer];
-            let slot = &mut if mean {
-                &mut statistics.mean
-            } else {
-                &mut statistics.variance
-            }[kind];
+            let slot =
+                &mut if mean { &mut statistics.mean } else { &mut statistics.variance }[kind];
             *slot = tensor(&name, (1, slot.len()))?.into_vec();
         }
         for slot in self.optimizer.slots_mut() {
             let name = self.parameters.name(slot.parameter);
-            slot.first
-                .copy_from(&tensor(&format!("adam.first.{name}"), slot.first.shape())?);
-            slot.second.copy_from(&tensor(
-                &format!("adam.second.{name}"),
-                slot.second.shape(),
-            )?);
+            slot.first.copy_from(&tensor(&format!("adam.first.{name}"), slot.first.shape())?);
+            slot.second.copy_from(&tensor(&format!("adam.second.{name}"), slot.second.shape())?);
         }
         self.epoch = epoch;
         Ok(())
@@ -326,10 +288,8 @@ impl Trainer {
 
 /// The graph with its nodes in another order; ids and splits stay behind.
 fn reordered(graph: &Graph, order: &Order) -> Result<Graph> {
-    let (adjacency, features) = (
-        order.adjacency(graph.adjacency()),
-        order.features(graph.features()),
-    );
+    let (adjacency, features) =
+        (order.adjacency(graph.adjacency()), order.features(graph.features()));
     let reordered = Graph::new(graph.name(), adjacency, features)?;
     match graph.labels() {
         Some(labels) => reordered.with_labels(order.values(labels), Vec::new()),
@@ -344,16 +304,10 @@ fn add_predictor(plan: &Plan, parameters: &mut Parameters) -> PredictorParameter
     };
     let slope = Panels::from_matrix(&Matrix::from_fn(1, 1, |_, _| INITIAL_SLOPE));
     PredictorParameters {
-        weight1: add(
-            "linear1.weight",
-            linear_default(width, hidden, width, seed, 32),
-        ),
+        weight1: add("linear1.weight", linear_default(width, hidden, width, seed, 32)),
         bias1: add("linear1.bias", linear_default(1, hidden, width, seed, 33)),
         slope: add("act.slope", slope),
-        weight2: add(
-            "linear2.weight",
-            linear_default(hidden, width, hidden, seed, 34),
-        ),
+        weight2: add("linear2.weight", linear_default(hidden, width, hidden, seed, 34)),
         bias2: add("linear2.bias", linear_default(1, width, hidden, seed, 35)),
     }
 }
@@ -369,17 +323,13 @@ fn training_tape(
 ) -> Result<Tape> {
     let mut tape = Tape::default();
     let batch = |_| Normalization::Batch { running: None };
-    let targets = target
-        .encode(&mut tape, [false, false], batch)
-        .map(|input| {
-            let output = tape.matrix(shape.nodes, shape.embedding, false);
-            tape.push(NormalizeRows { input, output });
-            output
-        });
+    let targets = target.encode(&mut tape, [false, false], batch).map(|input| {
+        let output = tape.matrix(shape.nodes, shape.embedding, false);
+        tape.push(NormalizeRows { input, output });
+        output
+    });
     // Both online passes run even where a prediction is unused: they fill the running statistics.
-    let tracked = |layer| Normalization::Batch {
-        running: Some(layer),
-    };
+    let tracked = |layer| Normalization::Batch { running: Some(layer) };
     let hidden = online.encode(&mut tape, method::predicting_views(plan), tracked);
     let h = Representations {
         online: hidden,

@@ -31,16 +31,11 @@ impl Golden {
                 npy::from_bytes(&bytes).unwrap(),
             )
         });
-        Self {
-            arrays: arrays.collect(),
-        }
+        Self { arrays: arrays.collect() }
     }
 
     fn array(&self, name: &str) -> Array {
-        self.arrays
-            .get(name)
-            .unwrap_or_else(|| panic!("no golden array {name}"))
-            .clone()
+        self.arrays.get(name).unwrap_or_else(|| panic!("no golden array {name}")).clone()
     }
 
     fn floats(&self, name: &str) -> Vec<f32> {
@@ -48,12 +43,7 @@ impl Golden {
     }
 
     fn ints(&self, name: &str) -> Vec<usize> {
-        self.array(name)
-            .into_int()
-            .unwrap()
-            .into_iter()
-            .map(|v| v as usize)
-            .collect()
+        self.array(name).into_int().unwrap().into_iter().map(|v| v as usize).collect()
     }
 
     fn scalar(&self, name: &str) -> f32 {
@@ -64,20 +54,14 @@ impl Golden {
     fn flags(&self, name: &str, step: usize, view: usize) -> Vec<bool> {
         let n = self.array(name).shape()[2];
         let array = self.array(name);
-        let Values::Bool(all) = array.values() else {
-            panic!("{name} holds flags")
-        };
+        let Values::Bool(all) = array.values() else { panic!("{name} holds flags") };
         all[(step * 2 + view) * n..][..n].to_vec()
     }
 
     fn graph(&self) -> Graph {
         let offsets = self.ints("adj_offsets");
         let n = offsets.len() - 1;
-        let indices = self
-            .ints("adj_indices")
-            .into_iter()
-            .map(|j| j as u32)
-            .collect();
+        let indices = self.ints("adj_indices").into_iter().map(|j| j as u32).collect();
         let x = self.array("x").into_matrix().unwrap();
         let labels = self.ints("labels").into_iter().map(|y| y as u32).collect();
         Graph::new(
@@ -122,11 +106,7 @@ impl Golden {
         let edges = [0, 1].map(|v| self.flags("keep_edges", step, v));
         let features = [0, 1].map(|v| self.flags("keep_features", step, v));
         let threads = trainer.threads.clone();
-        trainer.views.set(
-            [&edges[0], &edges[1]],
-            [&features[0], &features[1]],
-            &threads,
-        );
+        trainer.views.set([&edges[0], &edges[1]], [&features[0], &features[1]], &threads);
         trainer.inputs.set_masks(&trainer.views, &threads);
     }
 
@@ -136,10 +116,7 @@ impl Golden {
         assert_eq!(got.len(), want.len(), "{name}: length");
         let largest = want.iter().fold(1e-6f32, |a, b| a.max(b.abs()));
         for (i, (g, w)) in got.iter().zip(&want).enumerate() {
-            assert!(
-                (g - w).abs() <= TOLERANCE * largest,
-                "{name}[{i}]: {g} instead of {w}"
-            );
+            assert!((g - w).abs() <= TOLERANCE * largest, "{name}[{i}]: {g} instead of {w}");
         }
     }
 
@@ -181,11 +158,8 @@ fn representations(golden: &Golden, trainer: &mut Trainer, name: &str) -> [Matri
         trainer.parameters.value_mut(id).copy_from(&value);
     }
     let mut tape = Tape::default();
-    let outputs = trainer
-        .online
-        .encode(&mut tape, [false; 2], |_| Normalization::Batch {
-            running: None,
-        });
+    let outputs =
+        trainer.online.encode(&mut tape, [false; 2], |_| Normalization::Batch { running: None });
     outputs.iter().for_each(|&var| tape.output(var));
     let mut run = Run {
         memory: &mut trainer.memory,
@@ -207,10 +181,7 @@ fn encoder_forward_agrees_with_torch() {
     for name in ["online", "target"] {
         let mut trainer = golden.trainer(&graph, Method::Bgrl, Objective::Paper);
         golden.set_views(&mut trainer, 0);
-        for (v, h) in representations(&golden, &mut trainer, name)
-            .iter()
-            .enumerate()
-        {
+        for (v, h) in representations(&golden, &mut trainer, name).iter().enumerate() {
             golden.assert_close(&format!("h.{name}.view{}", v + 1), h.data());
         }
     }
@@ -229,10 +200,7 @@ fn losses_and_all_gradients_agree_with_torch() {
         golden.assert_close(&format!("loss.{key}"), &got);
         for slot in trainer.optimizer.slots() {
             let name = format!("grad.{key}.{}", trainer.parameters.name(slot.parameter));
-            golden.assert_close(
-                &name,
-                trainer.parameters.grad(slot.parameter).to_matrix().data(),
-            );
+            golden.assert_close(&name, trainer.parameters.grad(slot.parameter).to_matrix().data());
         }
     }
 }
@@ -270,10 +238,9 @@ fn five_steps_of_training_agree_with_torch() {
             }
         }
         golden.assert_close(&format!("traj.{key}.loss"), &losses);
-        for (kind, label) in [
-            (Statistics::LastView, "last_view"),
-            (Statistics::Averaged, "averaged"),
-        ] {
+        for (kind, label) in
+            [(Statistics::LastView, "last_view"), (Statistics::Averaged, "averaged")]
+        {
             let embedding = trainer.embed_with(kind);
             golden.assert_close(&format!("traj.{key}.embedding.{label}"), embedding.data());
         }

@@ -57,25 +57,12 @@ impl Golden {
 
     fn score(&self, splits: Option<&Splits>, plan: &EvalPlan, threads: usize) -> Scores {
         let threads = Threads::new(threads);
-        evaluate(
-            &self.embeddings,
-            &self.labels,
-            splits,
-            plan,
-            &threads,
-            &mut |_| (),
-        )
-        .unwrap()
+        evaluate(&self.embeddings, &self.labels, splits, plan, &threads, &mut |_| ()).unwrap()
     }
 }
 
 fn plan(protocol: Protocol) -> EvalPlan {
-    EvalPlan {
-        splits: 6,
-        repeats: 3,
-        protocol,
-        ..EvalPlan::default()
-    }
+    EvalPlan { splits: 6, repeats: 3, protocol, ..EvalPlan::default() }
 }
 
 #[track_caller]
@@ -94,34 +81,18 @@ fn scores_are_those_of_scikit_learn() {
         // One test node of the smaller set is half a point: these must be the same nodes.
         let classify = scores.classify.unwrap();
         close(&classify.per_split, &golden.values("published_code"), 1e-9);
-        close(
-            &classify.penalties,
-            &golden.values("published_code_penalties"),
-            0.0,
-        );
+        close(&classify.penalties, &golden.values("published_code_penalties"), 0.0);
         let paper = scores.classify_paper.unwrap();
         close(&paper.per_split, &golden.values("paper"), 1e-9);
         close(&paper.penalties, &golden.values("paper_penalties"), 0.0);
 
         let cluster = scores.cluster.unwrap();
         close(&cluster.nmi.per_repeat, &golden.values("nmi"), 0.5);
-        close(
-            &cluster.homogeneity.per_repeat,
-            &golden.values("homogeneity"),
-            0.5,
-        );
+        close(&cluster.homogeneity.per_repeat, &golden.values("homogeneity"), 0.5);
 
         let similar = scores.similar.unwrap();
-        close(
-            &[similar.s_at_5],
-            &[golden.expected["s_at_5"].as_f64().unwrap()],
-            0.01,
-        );
-        close(
-            &[similar.s_at_10],
-            &[golden.expected["s_at_10"].as_f64().unwrap()],
-            0.01,
-        );
+        close(&[similar.s_at_5], &[golden.expected["s_at_5"].as_f64().unwrap()], 0.01);
+        close(&[similar.s_at_10], &[golden.expected["s_at_10"].as_f64().unwrap()], 0.01);
         close(
             &[scores.compactness.unwrap()],
             &[golden.expected["compactness"].as_f64().unwrap()],
@@ -133,14 +104,8 @@ fn scores_are_those_of_scikit_learn() {
 #[test]
 fn public_splits_are_scored_as_scikit_learn_does() {
     let golden = Golden::read("plain");
-    let one = EvalPlan {
-        tasks: vec![Task::Classify],
-        ..plan(Protocol::PublishedCode)
-    };
-    let scores = golden
-        .score(Some(&golden.splits()), &one, 2)
-        .classify
-        .unwrap();
+    let one = EvalPlan { tasks: vec![Task::Classify], ..plan(Protocol::PublishedCode) };
+    let scores = golden.score(Some(&golden.splits()), &one, 2).classify.unwrap();
     assert_eq!(scores.protocol, "public-splits");
     close(&scores.per_split, &golden.values("public"), 1e-9);
     close(&scores.penalties, &golden.values("public_penalties"), 0.0);
@@ -149,22 +114,11 @@ fn public_splits_are_scored_as_scikit_learn_does() {
 #[test]
 fn mean_and_deviation_are_those_of_the_splits() {
     let golden = Golden::read("rare");
-    let scores = golden
-        .score(None, &plan(Protocol::PublishedCode), 1)
-        .classify
-        .unwrap();
+    let scores = golden.score(None, &plan(Protocol::PublishedCode), 1).classify.unwrap();
     let n = scores.per_split.len() as f64;
     let mean = scores.per_split.iter().sum::<f64>() / n;
-    let square = scores
-        .per_split
-        .iter()
-        .map(|s| (s - mean).powi(2))
-        .sum::<f64>();
-    close(
-        &[scores.summary.mean, scores.summary.std],
-        &[mean, (square / n).sqrt()],
-        1e-9,
-    );
+    let square = scores.per_split.iter().map(|s| (s - mean).powi(2)).sum::<f64>();
+    close(&[scores.summary.mean, scores.summary.std], &[mean, (square / n).sqrt()], 1e-9);
     let [low, high] = scores.summary.confidence_95;
     assert!(low < mean && mean < high);
 }
@@ -181,14 +135,9 @@ fn thread_count_changes_no_bit() {
 #[test]
 fn another_seed_draws_other_splits_and_is_shown() {
     let golden = Golden::read("plain");
-    let other = EvalPlan {
-        seed: 5,
-        ..plan(Protocol::PublishedCode)
-    };
-    let (a, b) = (
-        golden.score(None, &plan(Protocol::PublishedCode), 1),
-        golden.score(None, &other, 1),
-    );
+    let other = EvalPlan { seed: 5, ..plan(Protocol::PublishedCode) };
+    let (a, b) =
+        (golden.score(None, &plan(Protocol::PublishedCode), 1), golden.score(None, &other, 1));
     assert_ne!(a.classify.unwrap().per_split, b.classify.unwrap().per_split);
     assert_eq!((b.seeds.splits, b.seeds.folds, b.seeds.kmeans), (5, 4, 4));
 }
@@ -199,15 +148,7 @@ fn progress_runs_from_zero_to_the_total_of_every_task() {
     let mut seen: Vec<Progress> = Vec::new();
     let (threads, plan) = (Threads::new(2), plan(Protocol::Both));
     let mut listen = |p| seen.push(p);
-    evaluate(
-        &golden.embeddings,
-        &golden.labels,
-        None,
-        &plan,
-        &threads,
-        &mut listen,
-    )
-    .unwrap();
+    evaluate(&golden.embeddings, &golden.labels, None, &plan, &threads, &mut listen).unwrap();
     for task in Task::ALL {
         let steps: Vec<&Progress> = seen.iter().filter(|p| p.task == task).collect();
         assert_eq!(steps.len(), steps[0].total + 1, "{task}");
@@ -221,10 +162,7 @@ fn results_have_the_keys_programs_read() {
     let scores = golden.score(None, &plan(Protocol::PublishedCode), 1);
     let json = serde_json::to_value(&scores).unwrap();
     for (task, keys) in [
-        (
-            "classify",
-            &["mean", "std", "confidence_95", "per_split", "protocol"][..],
-        ),
+        ("classify", &["mean", "std", "confidence_95", "per_split", "protocol"][..]),
         ("cluster", &["nmi", "homogeneity"]),
         ("similar", &["s_at_5", "s_at_10"]),
         ("seeds", &["splits", "folds", "kmeans"]),
@@ -235,10 +173,7 @@ fn results_have_the_keys_programs_read() {
     }
     assert!(json["cluster"]["nmi"]["mean"].is_f64() && json["cluster"]["nmi"]["std"].is_f64());
     assert!(json["compactness"].is_f64());
-    let one = EvalPlan {
-        tasks: vec![Task::Similar],
-        ..EvalPlan::default()
-    };
+    let one = EvalPlan { tasks: vec![Task::Similar], ..EvalPlan::default() };
     let json = serde_json::to_value(golden.score(None, &one, 1)).unwrap();
     assert!(json.get("classify").is_none() && json.get("compactness").is_none());
 }
@@ -246,20 +181,10 @@ fn results_have_the_keys_programs_read() {
 #[test]
 fn two_embeddings_are_compared_split_by_split() {
     let golden = Golden::read("plain");
-    let good = golden
-        .score(None, &plan(Protocol::PublishedCode), 2)
-        .classify
-        .unwrap();
+    let good = golden.score(None, &plan(Protocol::PublishedCode), 2).classify.unwrap();
     let half = Matrix::from_fn(600, 4, |i, j| golden.embeddings.get(i, j));
     let plan = plan(Protocol::PublishedCode);
-    let worse = evaluate(
-        &half,
-        &golden.labels,
-        None,
-        &plan,
-        &Threads::new(2),
-        &mut |_| (),
-    );
+    let worse = evaluate(&half, &golden.labels, None, &plan, &Threads::new(2), &mut |_| ());
     let compared = good.compare(&worse.unwrap().classify.unwrap());
     assert_eq!((compared.wins, compared.losses), (6, 0));
     assert!(compared.summary.mean > 5.0 && compared.p_value < 0.01);

@@ -13,12 +13,7 @@ fn labels(rows: usize) -> Vec<u32> {
 }
 
 fn only(task: Task) -> EvalPlan {
-    EvalPlan {
-        tasks: vec![task],
-        splits: 2,
-        repeats: 1,
-        ..EvalPlan::default()
-    }
+    EvalPlan { tasks: vec![task], splits: 2, repeats: 1, ..EvalPlan::default() }
 }
 
 fn refusal(x: &Matrix, labels: &[u32], splits: Option<&Splits>, plan: &EvalPlan) -> String {
@@ -87,15 +82,9 @@ fn a_class_with_one_member() {
 #[test]
 fn fewer_nodes_than_splits_need() {
     let message = refusal(&matrix(9), &labels(9), None, &only(Task::Classify));
-    assert_eq!(
-        message,
-        "classify: 9 nodes are too few to split; at least 10 are needed"
-    );
+    assert_eq!(message, "classify: 9 nodes are too few to split; at least 10 are needed");
     let message = refusal(&matrix(10), &labels(10), None, &only(Task::Similar));
-    assert_eq!(
-        message,
-        "similar: 10 nodes have no 10 nearest others; at least 11 are needed"
-    );
+    assert_eq!(message, "similar: 10 nodes have no 10 nearest others; at least 11 are needed");
     // The smallest that can be split is.
     let (x, y, plan) = (matrix(10), labels(10), only(Task::Classify));
     evaluate(&x, &y, None, &plan, &Threads::new(1), &mut |_| ()).unwrap();
@@ -104,10 +93,7 @@ fn fewer_nodes_than_splits_need() {
 #[test]
 fn one_class_only() {
     let message = refusal(&matrix(20), &[3; 20], None, &only(Task::Cluster));
-    assert_eq!(
-        message,
-        "cluster: all 20 nodes have one class; at least two are needed"
-    );
+    assert_eq!(message, "cluster: all 20 nodes have one class; at least two are needed");
 }
 
 #[test]
@@ -120,34 +106,19 @@ fn no_nodes_tasks_splits_or_repeats() {
         refusal(&matrix(30), &labels(30), None, &plan)
     };
     assert!(refused(|p| p.tasks.clear()).starts_with("no task to score"));
-    assert_eq!(
-        refused(|p| p.splits = 0),
-        "splits must be at least 1, got 0"
-    );
-    assert_eq!(
-        refused(|p| p.repeats = 0),
-        "repeats must be at least 1, got 0"
-    );
+    assert_eq!(refused(|p| p.splits = 0), "splits must be at least 1, got 0");
+    assert_eq!(refused(|p| p.repeats = 0), "repeats must be at least 1, got 0");
 }
 
 #[test]
 fn public_splits_that_do_not_fit() {
     let refused =
         |splits: &Splits| refusal(&matrix(30), &labels(30), Some(splits), &EvalPlan::default());
-    let mut splits = Splits {
-        train: vec![vec![true; 30]],
-        validation: vec![],
-        test: vec![true; 30],
-    };
-    assert_eq!(
-        refused(&splits),
-        "public splits: 1 training masks and 0 validation masks"
-    );
+    let mut splits =
+        Splits { train: vec![vec![true; 30]], validation: vec![], test: vec![true; 30] };
+    assert_eq!(refused(&splits), "public splits: 1 training masks and 0 validation masks");
     splits.validation = vec![vec![true; 29]];
-    assert_eq!(
-        refused(&splits),
-        "public splits: a mask of 29 flags for 30 nodes"
-    );
+    assert_eq!(refused(&splits), "public splits: a mask of 29 flags for 30 nodes");
     splits.validation = vec![vec![false; 30]];
     assert_eq!(refused(&splits), "public splits: a mask selects no node");
 }

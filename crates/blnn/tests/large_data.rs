@@ -25,13 +25,7 @@ fn assert_published(name: &str, isolated: usize, nonzero: usize, homophily: f64)
     assert_eq!(paper.homophily.to_bits(), homophily.to_bits());
     let differs = graph.entries().abs_diff(paper.counts.entries);
     assert_eq!(differs, usize::from(paper.remark.is_some()));
-    assert_eq!(
-        Counts {
-            entries: graph.entries(),
-            ..paper.counts
-        },
-        dataset.counts
-    );
+    assert_eq!(Counts { entries: graph.entries(), ..paper.counts }, dataset.counts);
     let Features::Sparse(x) = graph.features() else {
         panic!("features stay sparse");
     };

@@ -11,10 +11,8 @@ struct Draws(u64);
 
 impl Draws {
     fn next(&mut self, below: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % below.max(1)
     }
 }
@@ -45,9 +43,7 @@ fn mutate(bytes: &[u8], draws: &mut Draws) -> Vec<u8> {
 fn accepted(valid: &[u8], rounds: usize, read: impl Fn(&[u8]) -> bool) -> usize {
     assert!(read(valid), "the unharmed file is read");
     let mut draws = Draws(42);
-    (0..rounds)
-        .filter(|_| read(&mutate(valid, &mut draws)))
-        .count()
+    (0..rounds).filter(|_| read(&mutate(valid, &mut draws))).count()
 }
 
 #[test]
@@ -92,11 +88,7 @@ fn npy_never_panics() {
         }
         array.is_ok()
     };
-    for valid in [
-        floats(&[0.5, -1.0, 3.0]),
-        texts(&["one", "two"]),
-        common::ints(&[1, 2]),
-    ] {
+    for valid in [floats(&[0.5, -1.0, 3.0]), texts(&["one", "two"]), common::ints(&[1, 2])] {
         assert!(accepted(&valid, 3000, read) < 3000);
     }
 }

@@ -84,12 +84,7 @@ fn the_graph_is_named_after_its_file_and_so_are_errors() {
     std::fs::write(&path, Npz::tiny().deflated()).unwrap();
     assert_eq!(npz::read_file(&path).unwrap().name(), "mine");
     std::fs::write(&path, b"PK").unwrap();
-    assert!(
-        npz::read_file(&path)
-            .unwrap_err()
-            .to_string()
-            .contains("mine.npz")
-    );
+    assert!(npz::read_file(&path).unwrap_err().to_string().contains("mine.npz"));
 }
 
 #[test]
@@ -100,10 +95,7 @@ fn no_edges_isolated_nodes_and_one_class_are_fine() {
     npz.set("adj_indptr", ints(&[0; 5]));
     npz.set("labels", ints(&[0; 4]));
     let graph = load(&npz).unwrap();
-    assert_eq!(
-        (graph.entries(), graph.isolated_nodes(), graph.classes()),
-        (0, 4, 1)
-    );
+    assert_eq!((graph.entries(), graph.isolated_nodes(), graph.classes()), (0, 4, 1));
 }
 
 #[test]
@@ -123,21 +115,12 @@ fn no_nodes_is_refused() {
 
 #[test]
 fn missing_members_are_named() {
-    for member in [
-        "adj_indices",
-        "adj_indptr",
-        "adj_shape",
-        "attr_data",
-        "attr_shape",
-    ] {
+    for member in ["adj_indices", "adj_indptr", "adj_shape", "attr_data", "attr_shape"] {
         let mut npz = Npz::tiny();
         npz.remove(member);
         let error = load(&npz).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Parse);
-        assert!(
-            error.to_string().contains(&format!("no member `{member}`")),
-            "{error}"
-        );
+        assert!(error.to_string().contains(&format!("no member `{member}`")), "{error}");
     }
 }
 
@@ -155,23 +138,11 @@ fn pickles_are_never_opened() {
 
 #[test]
 fn wrong_dtypes_are_refused() {
-    assert_refused(
-        "adj_indices",
-        floats(&[1.0, 2.0, 2.0, 0.0, 2.0]),
-        "holds float32",
-    );
+    assert_refused("adj_indices", floats(&[1.0, 2.0, 2.0, 0.0, 2.0]), "holds float32");
     assert_refused("adj_indptr", floats(&[0.0; 5]), "adj_indptr: holds float32");
-    assert_refused(
-        "labels",
-        texts(&["a", "b", "c", "d"]),
-        "labels: holds unicode text",
-    );
+    assert_refused("labels", texts(&["a", "b", "c", "d"]), "labels: holds unicode text");
     assert_refused("labels", floats(&[0.0; 4]), "expected integers");
-    assert_refused(
-        "attr_data",
-        texts(&["a"; 5]),
-        "attr_data: holds unicode text",
-    );
+    assert_refused("attr_data", texts(&["a"; 5]), "attr_data: holds unicode text");
     assert_refused("attr_data", npy(">f4", "(5,)", &[0; 20]), "big-endian");
     assert_refused("attr_data", npy("<c8", "(5,)", &[0; 40]), "dtype <c8");
     assert_refused("class_names", ints(&[1, 2]), "class_names: holds integer");
@@ -179,40 +150,16 @@ fn wrong_dtypes_are_refused() {
 
 #[test]
 fn indices_out_of_range_are_located() {
-    assert_refused(
-        "adj_indices",
-        ints(&[1, 2, 4, 0, 2]),
-        "entry 2 has column 4",
-    );
-    assert_refused(
-        "adj_indices",
-        ints(&[1, 2, -1, 0, 2]),
-        "entry 2 has column -1",
-    );
-    assert_refused(
-        "attr_indices",
-        ints(&[2, 0, 1, 3, 1]),
-        "attr: entry 3 has column 3",
-    );
+    assert_refused("adj_indices", ints(&[1, 2, 4, 0, 2]), "entry 2 has column 4");
+    assert_refused("adj_indices", ints(&[1, 2, -1, 0, 2]), "entry 2 has column -1");
+    assert_refused("attr_indices", ints(&[2, 0, 1, 3, 1]), "attr: entry 3 has column 3");
 }
 
 #[test]
 fn broken_offsets_are_refused() {
-    assert_refused(
-        "adj_indptr",
-        ints(&[0, 4, 3, 5, 5]),
-        "adj: indptr falls at row 1",
-    );
-    assert_refused(
-        "adj_indptr",
-        ints(&[1, 3, 4, 5, 5]),
-        "from 0 to the 5 entries",
-    );
-    assert_refused(
-        "adj_indptr",
-        ints(&[0, 3, 4, 5, 6]),
-        "from 0 to the 5 entries",
-    );
+    assert_refused("adj_indptr", ints(&[0, 4, 3, 5, 5]), "adj: indptr falls at row 1");
+    assert_refused("adj_indptr", ints(&[1, 3, 4, 5, 5]), "from 0 to the 5 entries");
+    assert_refused("adj_indptr", ints(&[0, 3, 4, 5, 6]), "from 0 to the 5 entries");
     assert_refused("adj_indptr", ints(&[0, 9, 4, 5, 5]), "indptr falls");
     assert_refused("attr_indptr", ints(&[0, 2, 3, 5]), "4 numbers for 4 rows");
 }
@@ -227,32 +174,19 @@ fn shapes_that_do_not_fit_are_refused() {
     assert_refused("attr_data", floats(&[1.0; 4]), "4 values for 5 entries");
     assert_refused("labels", ints(&[0; 3]), "3 labels for 4 nodes");
     assert_refused("labels", ints(&[0, 1, -1, 0]), "node 2 has class -1");
-    assert_refused(
-        "class_names",
-        texts(&["red"]),
-        "1 class names for 2 classes",
-    );
+    assert_refused("class_names", texts(&["red"]), "1 class names for 2 classes");
     assert_refused("node_names", texts(&["a"]), "1 ids for 4 nodes");
     let mut npz = Npz::tiny();
     npz.set("attr_indptr", ints(&[0, 2, 3, 5]));
     npz.set("attr_shape", ints(&[3, 3]));
-    assert!(
-        load(&npz)
-            .unwrap_err()
-            .to_string()
-            .contains("3 feature rows for 4 nodes")
-    );
+    assert!(load(&npz).unwrap_err().to_string().contains("3 feature rows for 4 nodes"));
 }
 
 #[test]
 fn attributes_that_are_not_finite_or_negative_are_located() {
     for (value, shown) in [(f32::NAN, "NaN"), (f32::INFINITY, "inf"), (-1.0, "-1")] {
         let bytes = floats(&[3.0, 1.0, value, 0.0, 1.0]);
-        assert_refused(
-            "attr_data",
-            bytes,
-            &format!("attribute 1 of node 1 is {shown}"),
-        );
+        assert_refused("attr_data", bytes, &format!("attribute 1 of node 1 is {shown}"));
     }
 }
 
@@ -271,16 +205,10 @@ fn every_truncation_is_refused() {
 fn a_flipped_bit_is_noticed() {
     let mut bytes = Npz::tiny().stored();
     let values = floats(&[3.0, 1.0, 2.0, 0.0, 1.0]);
-    let place = bytes
-        .windows(values.len())
-        .position(|w| w == values)
-        .unwrap();
+    let place = bytes.windows(values.len()).position(|w| w == values).unwrap();
     bytes[place + values.len() - 1] ^= 1;
     let text = npz::from_bytes("flipped", &bytes).unwrap_err().to_string();
-    assert!(
-        text.contains("attr_data") && text.contains("damaged"),
-        "{text}"
-    );
+    assert!(text.contains("attr_data") && text.contains("damaged"), "{text}");
 }
 
 /// 300 MiB of zeros in a third of a megabyte.

@@ -47,13 +47,7 @@ fn run_in(root: &Path, graph: &Graph, plan: &Plan, observer: &mut dyn Observer) 
     } else {
         RunFolder::create(root, false)?
     };
-    let job = Job {
-        graph,
-        plan,
-        threads: &Threads::new(1),
-        folder: &folder,
-        log_every: 5,
-    };
+    let job = Job { graph, plan, threads: &Threads::new(1), folder: &folder, log_every: 5 };
     train(&job, observer)
 }
 
@@ -65,12 +59,7 @@ fn embeddings(root: &Path) -> Vec<u8> {
 fn records(root: &Path) -> Vec<Record> {
     let text = fs::read_to_string(root.join("metrics.jsonl")).unwrap();
     let records = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    records
-        .map(|record| Record {
-            seconds: 0.0,
-            ..record
-        })
-        .collect()
+    records.map(|record| Record { seconds: 0.0, ..record }).collect()
 }
 
 /// Ends a run after a number of epochs.
@@ -78,11 +67,7 @@ struct StopAt(usize);
 
 impl Observer for StopAt {
     fn stepped(&mut self, step: &Step, _: f64) -> ControlFlow<()> {
-        if step.epoch == self.0 {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        if step.epoch == self.0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -92,20 +77,12 @@ fn a_run_leaves_all_its_files() {
     let graph = ring(40, 40);
     let outcome = run_in(root.path(), &graph, &plan(&[]), &mut ()).unwrap();
     assert!(outcome.finished);
-    assert_eq!(
-        (outcome.epochs, outcome.nodes, outcome.embedding_width),
-        (30, 40, 6)
-    );
+    assert_eq!((outcome.epochs, outcome.nodes, outcome.embedding_width), (30, 40, 6));
     let epochs: Vec<usize> = records(root.path()).iter().map(|r| r.epoch).collect();
     assert_eq!(epochs, [1, 5, 7, 10, 14, 15, 20, 21, 25, 28, 30]);
     assert!(records(root.path()).iter().all(|r| r.loss.is_finite()));
-    let measured = records(root.path())
-        .into_iter()
-        .filter(|r| r.health.is_some());
-    assert_eq!(
-        measured.map(|r| r.epoch).collect::<Vec<_>>(),
-        [7, 14, 21, 28, 30]
-    );
+    let measured = records(root.path()).into_iter().filter(|r| r.health.is_some());
+    assert_eq!(measured.map(|r| r.epoch).collect::<Vec<_>>(), [7, 14, 21, 28, 30]);
     let ids = fs::read_to_string(root.path().join("node_ids.txt")).unwrap();
     assert_eq!(ids.lines().count(), 40);
     assert_eq!(ids.lines().nth(39), Some("39"));
@@ -202,11 +179,7 @@ fn how_often_to_save_may_change() {
     let graph = ring(20, 20);
     run_in(root.path(), &graph, &plan(&[]), &mut StopAt(10)).unwrap();
     let other = plan(&["checkpoint_every=3"]);
-    assert!(
-        run_in(root.path(), &graph, &other, &mut ())
-            .unwrap()
-            .finished
-    );
+    assert!(run_in(root.path(), &graph, &other, &mut ()).unwrap().finished);
 }
 
 #[test]
@@ -219,20 +192,13 @@ fn a_damaged_checkpoint_is_refused() {
     fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     let error = run_in(root.path(), &graph, &plan(&[]), &mut ()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Checkpoint, "{error}");
-    assert!(
-        error.to_string().contains("checkpoint.safetensors"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("checkpoint.safetensors"), "{error}");
 }
 
 #[test]
 fn divergence_is_reported_and_keeps_the_last_good_checkpoint() {
     let root = tempfile::tempdir().unwrap();
-    let wild = plan(&[
-        "learning_rate=1e38",
-        "warmup_epochs=0",
-        "checkpoint_every=1",
-    ]);
+    let wild = plan(&["learning_rate=1e38", "warmup_epochs=0", "checkpoint_every=1"]);
     let error = run_in(root.path(), &ring(40, 40), &wild, &mut ()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Diverged, "{error}");
     assert!(error.to_string().contains("learning_rate"), "{error}");

@@ -17,53 +17,17 @@ struct Layer {
 
 /// From the ground up. A new module needs a place here: that is the moment to think about it.
 const LAYERS: [Layer; 10] = [
-    Layer {
-        modules: &["error", "atomic", "nearest", "npy", "rng"],
-        sees: 0,
-        mutual: true,
-    },
-    Layer {
-        modules: &["graph"],
-        sees: 1,
-        mutual: false,
-    },
-    Layer {
-        modules: &["config", "plan", "preset"],
-        sees: 2,
-        mutual: true,
-    },
-    Layer {
-        modules: &["augment"],
-        sees: 3,
-        mutual: false,
-    },
-    Layer {
-        modules: &["nn"],
-        sees: 4,
-        mutual: false,
-    },
-    Layer {
-        modules: &["optim"],
-        sees: 5,
-        mutual: false,
-    },
-    Layer {
-        modules: &["method"],
-        sees: 6,
-        mutual: false,
-    },
+    Layer { modules: &["error", "atomic", "nearest", "npy", "rng"], sees: 0, mutual: true },
+    Layer { modules: &["graph"], sees: 1, mutual: false },
+    Layer { modules: &["config", "plan", "preset"], sees: 2, mutual: true },
+    Layer { modules: &["augment"], sees: 3, mutual: false },
+    Layer { modules: &["nn"], sees: 4, mutual: false },
+    Layer { modules: &["optim"], sees: 5, mutual: false },
+    Layer { modules: &["method"], sees: 6, mutual: false },
     // Readers make graphs and nothing else; no model reads a file of data.
-    Layer {
-        modules: &["data"],
-        sees: 2,
-        mutual: false,
-    },
+    Layer { modules: &["data"], sees: 2, mutual: false },
     // These score anybody's matrices: they know no settings, no model, no training.
-    Layer {
-        modules: &["eval", "project", "report"],
-        sees: 2,
-        mutual: false,
-    },
+    Layer { modules: &["eval", "project", "report"], sees: 2, mutual: false },
     Layer {
         modules: &["checkpoint", "collapse", "run", "train", "trainer"],
         sees: 9,
@@ -72,9 +36,7 @@ const LAYERS: [Layer; 10] = [
 ];
 
 fn layer_of(module: &str) -> Option<usize> {
-    LAYERS
-        .iter()
-        .position(|layer| layer.modules.contains(&module))
+    LAYERS.iter().position(|layer| layer.modules.contains(&module))
 }
 
 fn may_use(user: &str, used: &str) -> bool {
@@ -90,13 +52,8 @@ pub(super) fn check(files: &[File]) -> Vec<String> {
     let is_root = |file: &&File| file.path == format!("{LIBRARY}lib.rs");
     let root = files.iter().find(is_root).map_or("", |file| &file.text);
     let exports = exports_of(root);
-    let modules = files
-        .iter()
-        .filter(in_library)
-        .filter(|file| !is_root(file));
-    modules
-        .flat_map(|file| check_file(file, &exports))
-        .collect()
+    let modules = files.iter().filter(in_library).filter(|file| !is_root(file));
+    modules.flat_map(|file| check_file(file, &exports)).collect()
 }
 
 fn check_file(file: &File, exports: &BTreeMap<String, String>) -> Vec<String> {
@@ -111,9 +68,7 @@ fn check_file(file: &File, exports: &BTreeMap<String, String>) -> Vec<String> {
     let used = uses_of(&lines.join("\n"));
     let resolved = used.iter().map(|name| exports.get(name).unwrap_or(name));
     let wrong = resolved.filter(|used| !may_use(user, used));
-    wrong
-        .map(|used| format!("{}: `{user}` must not use `{used}`", file.path))
-        .collect()
+    wrong.map(|used| format!("{}: `{user}` must not use `{used}`", file.path)).collect()
 }
 
 /// The library module a file belongs to.
@@ -209,22 +164,13 @@ mod tests {
     fn upper_and_sideways_layers_may_not() {
         assert_eq!(complaints("graph.rs", "use crate::plan::Plan;").len(), 1);
         assert_eq!(complaints("nn/tape.rs", "use crate::data::npz;").len(), 1);
-        assert_eq!(
-            complaints("nn.rs", "use crate::{error::Error, method::{a, b}};").len(),
-            1
-        );
-        assert_eq!(
-            complaints("nn.rs", "fn f(p: &crate::train::State) {}").len(),
-            1
-        );
+        assert_eq!(complaints("nn.rs", "use crate::{error::Error, method::{a, b}};").len(), 1);
+        assert_eq!(complaints("nn.rs", "fn f(p: &crate::train::State) {}").len(), 1);
     }
 
     #[test]
     fn the_evaluator_knows_no_training() {
-        assert_eq!(
-            complaints("eval/mod.rs", "use crate::method::bgrl;").len(),
-            1
-        );
+        assert_eq!(complaints("eval/mod.rs", "use crate::method::bgrl;").len(), 1);
         assert_eq!(complaints("eval/mod.rs", "use crate::plan::Plan;").len(), 1);
         assert!(complaints("eval/mod.rs", "use crate::{graph::Splits, rng::Rng};").is_empty());
     }

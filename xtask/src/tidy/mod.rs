@@ -20,9 +20,7 @@ struct File {
 
 impl File {
     fn is_a(&self, extension: &str) -> bool {
-        Path::new(&self.path)
-            .extension()
-            .is_some_and(|found| found == extension)
+        Path::new(&self.path).extension().is_some_and(|found| found == extension)
     }
 }
 

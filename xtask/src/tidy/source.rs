@@ -83,10 +83,7 @@ fn string_length(rest: &str) -> usize {
 fn char_length(rest: &str) -> usize {
     let mut inside = rest[1..].chars();
     match inside.next() {
-        Some('\\') => rest
-            .get(3..)
-            .and_then(|tail| tail.find('\''))
-            .map_or(0, |close| close + 4),
+        Some('\\') => rest.get(3..).and_then(|tail| tail.find('\'')).map_or(0, |close| close + 4),
         Some(c) if inside.next() == Some('\'') => c.len_utf8() + 2,
         _ => 0,
     }
@@ -115,10 +112,7 @@ mod tests {
     fn comments_and_literals_go_and_lines_stay() {
         let text = "let a = \"x // \\\" y\"; // tail\n/* one /* two */\n */ b('\"', '\\'', 'c)\n\
                     r#\"raw \" text\"#; br\"bytes\"; for_r\"z\"";
-        assert_eq!(
-            code_lines(text),
-            ["let a = ; ", "", " b(, , 'c)", "; ; for_r"]
-        );
+        assert_eq!(code_lines(text), ["let a = ; ", "", " b(, , 'c)", "; ; for_r"]);
     }
 
     #[test]
@@ -129,13 +123,7 @@ mod tests {
     #[test]
     fn tests_are_cut_off() {
         assert_eq!(without_tests("code\n#[cfg(test)]\nmod tests {}"), "code");
-        assert_eq!(
-            without_tests("a\n#[cfg(all(test, unix))]\nmod tests {}"),
-            "a"
-        );
-        assert_eq!(
-            without_tests("#[cfg(test)]\nfn f() {}"),
-            "#[cfg(test)]\nfn f() {}"
-        );
+        assert_eq!(without_tests("a\n#[cfg(all(test, unix))]\nmod tests {}"), "a");
+        assert_eq!(without_tests("#[cfg(test)]\nfn f() {}"), "#[cfg(test)]\nfn f() {}");
     }
 }

@@ -11,11 +11,7 @@ const COMMENT_WITHIN_LINES: usize = 6;
 
 /// One complaint for each `unsafe` in the wrong place or without its reason.
 pub(super) fn check(files: &[File]) -> Vec<String> {
-    files
-        .iter()
-        .filter(|file| file.is_a("rs"))
-        .flat_map(check_file)
-        .collect()
+    files.iter().filter(|file| file.is_a("rs")).flat_map(check_file).collect()
 }
 
 fn check_file(file: &File) -> Vec<String> {
@@ -33,9 +29,7 @@ fn check_file(file: &File) -> Vec<String> {
                 complaints.push(format!("{place}: its docs need a `# Safety` section"));
             }
         } else if !has_reason(&lines, number) {
-            complaints.push(format!(
-                "{place}: say why it is sound in a `// SAFETY:` comment"
-            ));
+            complaints.push(format!("{place}: say why it is sound in a `// SAFETY:` comment"));
         }
     }
     complaints
@@ -66,9 +60,7 @@ fn doc_above<'a>(lines: &'a [&str], number: usize) -> impl Iterator<Item = &'a s
 
 fn has_reason(lines: &[&str], number: usize) -> bool {
     let first = number.saturating_sub(COMMENT_WITHIN_LINES);
-    lines[first..=number]
-        .iter()
-        .any(|line| line.contains("// SAFETY:"))
+    lines[first..=number].iter().any(|line| line.contains("// SAFETY:"))
 }
 
 #[cfg(test)]
@@ -76,10 +68,7 @@ mod tests {
     use super::*;
 
     fn complaints(path: &str, text: &str) -> usize {
-        let file = File {
-            path: path.to_owned(),
-            text: text.to_owned(),
-        };
+        let file = File { path: path.to_owned(), text: text.to_owned() };
         check(&[file]).len()
     }
 
@@ -88,13 +77,7 @@ mod tests {
         let block = "// SAFETY: checked above.\nunsafe { read(p) }";
         assert_eq!(complaints("crates/blnn/src/graph.rs", block), 1);
         assert_eq!(complaints("crates/blnn-kernels/src/par.rs", block), 0);
-        assert_eq!(
-            complaints(
-                "crates/blnn/src/lib.rs",
-                "#![forbid(unsafe_code)] // unsafe"
-            ),
-            0
-        );
+        assert_eq!(complaints("crates/blnn/src/lib.rs", "#![forbid(unsafe_code)] // unsafe"), 0);
     }
 
     #[test]

@@ -4,11 +4,7 @@ use super::File;
 use super::source::is_word;
 
 /// Split in two, or this file would break its own rule.
-const PATHS: [&str; 3] = [
-    concat!("/wo", "rk/"),
-    concat!("/ro", "ot/"),
-    concat!("/tm", "p/"),
-];
+const PATHS: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/tm", "p/")];
 const HOSTS: [&str; 5] = [
     concat!("crates", ".io"),
     concat!("py", "pi.org"),
@@ -19,11 +15,7 @@ const HOSTS: [&str; 5] = [
 
 /// One complaint for each line with such a word. Lock files name their registry by design.
 pub(super) fn check(files: &[File]) -> Vec<String> {
-    files
-        .iter()
-        .filter(|file| !file.is_a("lock"))
-        .flat_map(check_file)
-        .collect()
+    files.iter().filter(|file| !file.is_a("lock")).flat_map(check_file).collect()
 }
 
 fn check_file(file: &File) -> Vec<String> {

@@ -33,11 +33,8 @@ struct Measurement {
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let mut out = io::stdout().lock();
     for (row, graph) in args.graphs.iter().enumerate() {
-        let measurement = if args.here {
-            measure(args, graph)?
-        } else {
-            measure_in_child(args, graph)?
-        };
+        let measurement =
+            if args.here { measure(args, graph)? } else { measure_in_child(args, graph)? };
         match args.format {
             Format::Json => writeln!(out, "{}", serde_json::to_string(&measurement)?)?,
             Format::Table => {
@@ -66,9 +63,7 @@ fn measure_in_child(args: &BenchArgs, graph: &str) -> anyhow::Result<Measurement
         child.arg("--data-dir").arg(folder);
     }
     child.arg("--").arg(graph).stderr(Stdio::inherit());
-    let output = child
-        .output()
-        .context("cannot start the measuring process")?;
+    let output = child.output().context("cannot start the measuring process")?;
     if !output.status.success() {
         bail!("measuring `{graph}` failed ({})", output.status);
     }
@@ -119,16 +114,11 @@ fn median(values: &mut [f64]) -> f64 {
 /// Each stage's share of the time between two readings; the shares sum to 1.
 fn shares(before: &[(&'static str, f64)], after: &[(&'static str, f64)]) -> Map<String, Value> {
     let earlier = |name: &str| before.iter().find(|(n, _)| *n == name).map_or(0.0, |b| b.1);
-    let spent = after
-        .iter()
-        .map(|(name, s)| (*name, (s - earlier(name)).max(0.0)));
+    let spent = after.iter().map(|(name, s)| (*name, (s - earlier(name)).max(0.0)));
     let spent: Vec<(&str, f64)> = spent.collect();
     let total: f64 = spent.iter().map(|(_, s)| s).sum();
     let share = |s: f64| Value::from(s / total.max(f64::MIN_POSITIVE));
-    spent
-        .into_iter()
-        .map(|(name, s)| (name.to_owned(), share(s)))
-        .collect()
+    spent.into_iter().map(|(name, s)| (name.to_owned(), share(s))).collect()
 }
 
 /// The most memory this process ever held, in MB of 10⁶ bytes, as the Linux kernel counts it.

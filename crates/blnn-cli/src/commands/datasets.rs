@@ -85,17 +85,12 @@ pub(crate) fn run(args: &DatasetsArgs) -> Result<()> {
     let folders = search_folders(args.data_dir.as_deref());
     match &args.action {
         Action::List { format } => list(*format, &folders),
-        Action::Info {
-            graphs,
-            verify,
-            format,
-        } => graphs
-            .iter()
-            .try_for_each(|graph| info(graph, *verify, *format, &folders)),
-        Action::Fetch(args) => args
-            .names
-            .iter()
-            .try_for_each(|name| fetch_one(name, args, &folders)),
+        Action::Info { graphs, verify, format } => {
+            graphs.iter().try_for_each(|graph| info(graph, *verify, *format, &folders))
+        }
+        Action::Fetch(args) => {
+            args.names.iter().try_for_each(|name| fetch_one(name, args, &folders))
+        }
     }
 }
 
@@ -124,12 +119,7 @@ struct Listed {
 
 impl Listed {
     fn new(dataset: &Dataset, folders: &[PathBuf]) -> Self {
-        let Counts {
-            nodes,
-            entries,
-            features,
-            classes,
-        } = dataset.counts;
+        let Counts { nodes, entries, features, classes } = dataset.counts;
         Self {
             name: dataset.name,
             about: dataset.about,
@@ -154,10 +144,8 @@ impl Listed {
 }
 
 fn list(format: Format, folders: &[PathBuf]) -> Result<()> {
-    let rows: Vec<Listed> = data::registry()
-        .iter()
-        .map(|dataset| Listed::new(dataset, folders))
-        .collect();
+    let rows: Vec<Listed> =
+        data::registry().iter().map(|dataset| Listed::new(dataset, folders)).collect();
     if format == Format::Json {
         return print(&(serde_json::to_string_pretty(&rows)? + "\n"));
     }
@@ -214,9 +202,7 @@ struct PaperComparison {
 impl Info {
     fn new(graph: &Graph, paper: Option<&PaperRow>) -> Self {
         let counts = Counts::of(graph);
-        let homophily_percent = graph
-            .edge_homophily()
-            .map(|share| (share * 1e4).round() / 1e2);
+        let homophily_percent = graph.edge_homophily().map(|share| (share * 1e4).round() / 1e2);
         Self {
             name: graph.name().to_owned(),
             nodes: counts.nodes,
@@ -411,12 +397,7 @@ mod tests {
 
     #[test]
     fn thousands_are_grouped() {
-        let cases = [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (1_234_567, "1,234,567"),
-        ];
+        let cases = [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")];
         for (number, text) in cases {
             assert_eq!(grouped(number), text);
         }
@@ -427,19 +408,13 @@ mod tests {
         let graph = data::load("cora", &[]).unwrap();
         let counts = Counts::of(&graph);
         let row = PaperRow {
-            counts: Counts {
-                entries: counts.entries + 1,
-                ..counts
-            },
+            counts: Counts { entries: counts.entries + 1, ..counts },
             homophily: 81.00,
             remark: Some("for a reason"),
         };
         let info = Info::new(&graph, Some(&row));
         let table = info.table();
-        assert!(
-            table.contains("10,556   10,557   differs by 1: for a reason"),
-            "{table}"
-        );
+        assert!(table.contains("10,556   10,557   differs by 1: for a reason"), "{table}");
         assert!(table.contains("81.00 %  81.00 %   agrees"), "{table}");
         assert_eq!(info.paper.unwrap().differs, ["entries"]);
     }

@@ -45,11 +45,7 @@ pub(crate) struct EvalArgs {
     labels: String,
 
     /// What to score, separated by commas
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_value = "classify,cluster,similar,compactness"
-    )]
+    #[arg(long, value_delimiter = ',', default_value = "classify,cluster,similar,compactness")]
     tasks: Vec<Task>,
 
     /// Number of random splits of the classification
@@ -108,10 +104,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<ExitCode> {
     check_labels(&nodes.labels, nodes.splits.as_ref(), &plan).map_err(|e| e.at(&args.labels))?;
     let threads = Threads::new(args.threads.into());
     let mut scored = Vec::new();
-    for path in [Some(&args.embeddings), args.other.as_ref()]
-        .into_iter()
-        .flatten()
-    {
+    for path in [Some(&args.embeddings), args.other.as_ref()].into_iter().flatten() {
         scored.push(score(path, &nodes, &plan, &threads)?);
     }
     let out = &mut io::stdout().lock();
@@ -132,24 +125,15 @@ struct Nodes {
 impl Nodes {
     fn read(source: &str, data_dir: Option<&Path>) -> anyhow::Result<Self> {
         let path = Path::new(source);
-        if path
-            .extension()
-            .is_some_and(|e| e.eq_ignore_ascii_case("npy"))
-        {
+        if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
             let labels = read_labels(path).map_err(|e| e.at(source))?;
-            return Ok(Self {
-                labels,
-                splits: None,
-            });
+            return Ok(Self { labels, splits: None });
         }
         let graph = load_graph(source, data_dir)?;
         let labels = graph.labels().with_context(|| {
             format!("{source}: the graph has no labels; give --labels a .npy vector")
         })?;
-        Ok(Self {
-            labels: labels.to_vec(),
-            splits: graph.splits().cloned(),
-        })
+        Ok(Self { labels: labels.to_vec(), splits: graph.splits().cloned() })
     }
 }
 
@@ -178,24 +162,13 @@ fn score(path: &Path, nodes: &Nodes, plan: &EvalPlan, threads: &Threads) -> anyh
     let mut watch = Watch::new();
     let mut listen = |progress| watch.see(progress);
     let splits = nodes.splits.as_ref();
-    let scores: blnn::Result<Scores> = evaluate(
-        &embeddings,
-        &nodes.labels,
-        splits,
-        plan,
-        threads,
-        &mut listen,
-    );
+    let scores: blnn::Result<Scores> =
+        evaluate(&embeddings, &nodes.labels, splits, plan, threads, &mut listen);
     watch.bar.finish_and_clear();
     let scores = scores.map_err(|e| e.at(&name))?;
     let threads = threads.count();
     let seconds = watch.seconds;
-    Ok(Scored {
-        name,
-        scores,
-        seconds,
-        threads,
-    })
+    Ok(Scored { name, scores, seconds, threads })
 }
 
 fn read_embeddings(path: &Path) -> blnn::Result<Matrix> {
@@ -222,11 +195,7 @@ impl Watch {
         {
             bar.set_style(style.progress_chars("━╸─"));
         }
-        Self {
-            bar,
-            started: Instant::now(),
-            seconds: Vec::new(),
-        }
+        Self { bar, started: Instant::now(), seconds: Vec::new() }
     }
 
     fn see(&mut self, progress: Progress) {

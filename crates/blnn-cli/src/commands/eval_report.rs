@@ -26,10 +26,7 @@ impl Scored {
         if let Value::Object(scores) = serde_json::to_value(&self.scores)? {
             object.extend(scores);
         }
-        let times = self
-            .seconds
-            .iter()
-            .map(|(task, s)| (task.name().to_owned(), json!(s)));
+        let times = self.seconds.iter().map(|(task, s)| (task.name().to_owned(), json!(s)));
         object.insert("seconds".into(), Value::Object(times.collect()));
         object.insert("threads".into(), json!(self.threads));
         Ok(Value::Object(object))
@@ -43,11 +40,7 @@ fn comparisons(scored: &[Scored]) -> Vec<(&'static str, Comparison)> {
     };
     let pairs = [
         ("classify", &a.scores.classify, &b.scores.classify),
-        (
-            "classify_paper",
-            &a.scores.classify_paper,
-            &b.scores.classify_paper,
-        ),
+        ("classify_paper", &a.scores.classify_paper, &b.scores.classify_paper),
     ];
     let compare = |(key, a, b): (_, &Option<ClassifyScores>, &Option<ClassifyScores>)| {
         Some((key, a.as_ref()?.compare(b.as_ref()?)))
@@ -65,12 +58,9 @@ pub(super) fn json(out: &mut impl Write, scored: &[Scored]) -> anyhow::Result<()
                 .collect::<serde_json::Result<_>>()?;
             json!({ "first": a.to_json()?, "second": b.to_json()?, "comparison": compared })
         }
-        many => json!(
-            many.iter()
-                .map(Scored::to_json)
-                .collect::<serde_json::Result<Vec<_>>>()?
-                .first()
-        ),
+        many => {
+            json!(many.iter().map(Scored::to_json).collect::<serde_json::Result<Vec<_>>>()?.first())
+        }
     };
     writeln!(out, "{}", serde_json::to_string_pretty(&value)?)?;
     Ok(())
@@ -90,19 +80,11 @@ pub(super) fn csv(out: &mut impl Write, scored: &[Scored]) -> io::Result<()> {
     }
     for (task, c) in comparisons(scored) {
         for (split, difference) in c.differences.iter().enumerate() {
-            writeln!(
-                out,
-                "first - second,{task},split {},{difference}",
-                split + 1
-            )?;
+            writeln!(out, "first - second,{task},split {},{difference}", split + 1)?;
         }
         writeln!(out, "first - second,{task},mean,{}", c.summary.mean)?;
         writeln!(out, "first - second,{task},p_value,{}", c.p_value)?;
-        writeln!(
-            out,
-            "first - second,{task},p_value_corrected,{}",
-            c.p_value_corrected
-        )?;
+        writeln!(out, "first - second,{task},p_value_corrected,{}", c.p_value_corrected)?;
     }
     Ok(())
 }
@@ -131,20 +113,11 @@ fn values(scores: &Scores) -> Vec<(&'static str, String, f64)> {
         summary("cluster", "nmi_", &c.nmi.summary);
         summary("cluster", "homogeneity_", &c.homogeneity.summary);
     }
-    let classified = [
-        ("classify", &scores.classify),
-        ("classify_paper", &scores.classify_paper),
-    ];
-    for (task, c) in classified
-        .into_iter()
-        .filter_map(|(t, c)| Some((t, c.as_ref()?)))
-    {
+    let classified = [("classify", &scores.classify), ("classify_paper", &scores.classify_paper)];
+    for (task, c) in classified.into_iter().filter_map(|(t, c)| Some((t, c.as_ref()?))) {
         summary(task, "", &c.summary);
     }
-    for (task, c) in classified
-        .into_iter()
-        .filter_map(|(t, c)| Some((t, c.as_ref()?)))
-    {
+    for (task, c) in classified.into_iter().filter_map(|(t, c)| Some((t, c.as_ref()?))) {
         let split = |(i, v): (usize, &f64)| (task, format!("split {}", i + 1), *v);
         rows.extend(c.per_split.iter().enumerate().map(split));
     }
@@ -152,11 +125,7 @@ fn values(scores: &Scores) -> Vec<(&'static str, String, f64)> {
         rows.push(("similar", "s_at_5".into(), s.s_at_5));
         rows.push(("similar", "s_at_10".into(), s.s_at_10));
     }
-    rows.extend(
-        scores
-            .compactness
-            .map(|c| ("compactness", "mean cosine".into(), c)),
-    );
+    rows.extend(scores.compactness.map(|c| ("compactness", "mean cosine".into(), c)));
     rows
 }
 
@@ -200,11 +169,7 @@ fn rows(one: &Scored) -> Vec<String> {
     let mut rows = Vec::new();
     let mut task = "";
     let mut row = |t: Task, score: &str, value: String, interval: String, rest: String| {
-        let time = if t.name() == task {
-            String::new()
-        } else {
-            duration(one.seconds_of(t))
-        };
+        let time = if t.name() == task { String::new() } else { duration(one.seconds_of(t)) };
         let shown = if t.name() == task { "" } else { t.name() };
         task = t.name();
         let line = format!("{shown:12} {score:13} {value:>15}  {interval:17} {time:>8}  {rest}");
@@ -213,48 +178,22 @@ fn rows(one: &Scored) -> Vec<String> {
     let s = &one.scores;
     for c in [&s.classify, &s.classify_paper].into_iter().flatten() {
         let rest = format!("{} splits, {}", c.per_split.len(), c.protocol);
-        row(
-            Task::Classify,
-            "accuracy %",
-            spread(&c.summary),
-            interval(&c.summary),
-            rest,
-        );
+        row(Task::Classify, "accuracy %", spread(&c.summary), interval(&c.summary), rest);
     }
     if let Some(c) = &s.cluster {
         let rest = format!("{} repeats", c.nmi.per_repeat.len());
-        for (name, score) in [
-            ("NMI %", &c.nmi.summary),
-            ("homogeneity %", &c.homogeneity.summary),
-        ] {
-            row(
-                Task::Cluster,
-                name,
-                spread(score),
-                interval(score),
-                rest.clone(),
-            );
+        for (name, score) in [("NMI %", &c.nmi.summary), ("homogeneity %", &c.homogeneity.summary)]
+        {
+            row(Task::Cluster, name, spread(score), interval(score), rest.clone());
         }
     }
     if let Some(c) = s.similar {
         for (name, score) in [("S@5 %", c.s_at_5), ("S@10 %", c.s_at_10)] {
-            row(
-                Task::Similar,
-                name,
-                format!("{score:.2}       "),
-                String::new(),
-                String::new(),
-            );
+            row(Task::Similar, name, format!("{score:.2}       "), String::new(), String::new());
         }
     }
     if let Some(c) = s.compactness {
-        row(
-            Task::Compactness,
-            "cosine",
-            format!("{c:.4}       "),
-            String::new(),
-            String::new(),
-        );
+        row(Task::Compactness, "cosine", format!("{c:.4}       "), String::new(), String::new());
     }
     rows
 }
@@ -268,11 +207,7 @@ fn interval(s: &Summary) -> String {
 }
 
 fn compared(out: &mut impl Write, key: &str, c: &Comparison) -> io::Result<()> {
-    let name = if key == "classify" {
-        "classify"
-    } else {
-        "classify (paper)"
-    };
+    let name = if key == "classify" { "classify" } else { "classify (paper)" };
     writeln!(
         out,
         "{name}, first minus second over {} splits: {:+.2} ± {:.2} points, 95 % interval {:+.2} to {:+.2}; \

@@ -17,12 +17,7 @@ pub(crate) fn load_graph(name: &str, data_dir: Option<&Path>) -> blnn::Result<Gr
 
 /// The name a graph's presets and run folders go by: that of its data set, or of its file.
 pub(crate) fn dataset_name(graph: &str) -> String {
-    let of_file = || {
-        Path::new(graph)
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-    };
+    let of_file = || Path::new(graph).file_stem().unwrap_or_default().to_string_lossy();
     data::find(graph).map_or_else(|| of_file().into_owned(), |dataset| dataset.name.to_owned())
 }
 

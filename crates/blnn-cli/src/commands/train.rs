@@ -109,16 +109,10 @@ fn open_folder(args: &TrainArgs, root: &Path) -> anyhow::Result<RunFolder> {
 /// resuming a run that diverged would only diverge again.
 fn with_hint(error: blnn::Error, args: &TrainArgs, folder: &RunFolder) -> anyhow::Error {
     let saved = Checkpoint::read(&folder.checkpoint());
-    let hint = match (
-        error.kind(),
-        saved.map(|checkpoint| checkpoint.header().epoch),
-    ) {
+    let hint = match (error.kind(), saved.map(|checkpoint| checkpoint.header().epoch)) {
         (ErrorKind::Diverged, Ok(epoch)) => {
             let path = folder.checkpoint();
-            format!(
-                "the checkpoint of epoch {epoch} is intact: {}",
-                path.display()
-            )
+            format!("the checkpoint of epoch {epoch} is intact: {}", path.display())
         }
         (ErrorKind::Io, Ok(epoch)) => {
             let command = resume_command(args, folder.root());
@@ -178,21 +172,12 @@ fn summary(outcome: &Outcome) -> Vec<Row> {
     );
     let mut rows = vec![("trained", trained)];
     if let Some(last) = &outcome.last {
-        let terms = format!(
-            "node {:.4} + neighbour {:.4}",
-            last.node_loss, last.neighbour_loss
-        );
+        let terms = format!("node {:.4} + neighbour {:.4}", last.node_loss, last.neighbour_loss);
         rows.push(("loss", format!("{:.4} = {terms}", last.loss)));
         if let Some(health) = &last.health {
             let verdict = if health.collapsed { ": collapsed!" } else { "" };
-            let rank = format!(
-                "{:.1} of {}",
-                health.effective_rank, outcome.embedding_width
-            );
-            rows.push((
-                "rank",
-                format!("{rank}, spread {:.2}{verdict}", health.spread),
-            ));
+            let rank = format!("{:.1} of {}", health.effective_rank, outcome.embedding_width);
+            rows.push(("rank", format!("{rank}, spread {:.2}{verdict}", health.spread)));
         }
     }
     rows
@@ -200,10 +185,7 @@ fn summary(outcome: &Outcome) -> Vec<Row> {
 
 /// The scores, honest number first.
 fn verdict_rows(verdict: &Verdict) -> Vec<Row> {
-    let mut rows = vec![(
-        "scores",
-        format!("{} (last epoch)", score_line(&verdict.last)),
-    )];
+    let mut rows = vec![("scores", format!("{} (last epoch)", score_line(&verdict.last)))];
     if verdict.evaluations > 1 {
         let best = score_line(&verdict.best_on_test);
         let count = verdict.evaluations;
@@ -233,23 +215,12 @@ fn score_line(scores: &Named) -> String {
 }
 
 fn what_next(args: &TrainArgs, folder: &RunFolder, outcome: &Outcome) -> Vec<Row> {
-    let shape = format!(
-        "{} nodes × {}",
-        grouped(outcome.nodes),
-        outcome.embedding_width
-    );
+    let shape = format!("{} nodes × {}", grouped(outcome.nodes), outcome.embedding_width);
     let embeddings = shell_word(&folder.embeddings());
     let graph = shell_word(Path::new(&args.graph));
-    let other = if outcome.method == Method::Bgrl {
-        Method::Blnn
-    } else {
-        Method::Bgrl
-    };
+    let other = if outcome.method == Method::Bgrl { Method::Blnn } else { Method::Bgrl };
     vec![
-        (
-            "embedding",
-            format!("{embeddings} ({shape}, ids in node_ids.txt)"),
-        ),
+        ("embedding", format!("{embeddings} ({shape}, ids in node_ids.txt)")),
         ("next", format!("blnn eval {embeddings} --labels {graph}")),
         ("", format!("blnn train {graph} --method {}", other.name())),
     ]

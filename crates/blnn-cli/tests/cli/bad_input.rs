@@ -10,32 +10,17 @@ use crate::common::{TINY, blnn, finish, metrics, names, read, refusal, signal_wh
 fn settings_out_of_range_name_key_value_and_range() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, wanted) in [
-        (
-            ["--epochs", "0"],
-            "`epochs` must be a whole number from 1 to",
-        ),
+        (["--epochs", "0"], "`epochs` must be a whole number from 1 to"),
         (["--epochs", "-3"], "got -3"),
-        (
-            ["--set", "temperature=0"],
-            "`temperature` must be above 0 and finite, got 0",
-        ),
+        (["--set", "temperature=0"], "`temperature` must be above 0 and finite, got 0"),
         (["--set", "temperature=-1"], "got -1"),
         (["--set", "temperature=nan"], "got nan"),
-        (
-            ["--set", "edge_drop=[1.0, 0.1]"],
-            "each at least 0 and below 1, got [1.0, 0.1]",
-        ),
+        (["--set", "edge_drop=[1.0, 0.1]"], "each at least 0 and below 1, got [1.0, 0.1]"),
         (["--set", "feature_drop=[0.1, 1]"], "below 1"),
         (["--set", "hidden_width=0"], "from 1 to 65536, got 0"),
-        (
-            ["--set", "warmup_epochs=500"],
-            "below epochs (500), got 500",
-        ),
+        (["--set", "warmup_epochs=500"], "below epochs (500), got 500"),
         (["--precision", "f64"], "must be \"f32\", got \"f64\""),
-        (
-            ["--seed", "18446744073709551615"],
-            "`seed` must be a whole number",
-        ),
+        (["--seed", "18446744073709551615"], "`seed` must be a whole number"),
     ] {
         let stderr = refusal(&mut train(folder.path(), &arguments));
         assert!(stderr.contains(wanted), "{arguments:?}: {stderr}");
@@ -49,16 +34,9 @@ fn unknown_keys_and_methods_suggest_known_ones() {
     let folder = tempfile::tempdir().unwrap();
     let stderr = refusal(&mut train(folder.path(), &["--set", "temprature=1"]));
     assert!(stderr.contains("did you mean `temperature`?"), "{stderr}");
-    fs::write(
-        folder.path().join("a.toml"),
-        "epochs = 3\nlearnin_rate = 0.1\n",
-    )
-    .unwrap();
+    fs::write(folder.path().join("a.toml"), "epochs = 3\nlearnin_rate = 0.1\n").unwrap();
     let stderr = refusal(&mut train(folder.path(), &["--config", "a.toml"]));
-    assert!(
-        stderr.contains("a.toml:2: unknown key `learnin_rate`"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("a.toml:2: unknown key `learnin_rate`"), "{stderr}");
     assert!(stderr.contains("did you mean `learning_rate`?"), "{stderr}");
     let (code, _, stderr) = finish(blnn(folder.path()).args(["train", "--method", "blmn"]));
     assert_eq!(code, 2);
@@ -72,10 +50,7 @@ fn a_missing_or_broken_config_is_named() {
     assert!(stderr.contains("cannot read none.toml"), "{stderr}");
     fs::write(folder.path().join("a.toml"), "epochs = = 3\n").unwrap();
     let stderr = refusal(&mut train(folder.path(), &["--config", "a.toml"]));
-    assert!(
-        stderr.contains("a.toml") && stderr.contains("line 1"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("a.toml") && stderr.contains("line 1"), "{stderr}");
 }
 
 #[test]
@@ -106,10 +81,7 @@ fn damaged_and_foreign_checkpoints_are_refused() {
     let path = folder.path().join("run/checkpoint.safetensors");
     let good = read(&path);
     let version = b"\"format_version\":\"1\"";
-    let at = good
-        .windows(version.len())
-        .position(|w| w == version)
-        .unwrap();
+    let at = good.windows(version.len()).position(|w| w == version).unwrap();
     let mut newer = good.clone();
     newer[at + version.len() - 2] = b'9';
     let mut flipped = good.clone();
@@ -124,10 +96,7 @@ fn damaged_and_foreign_checkpoints_are_refused() {
         let stderr = refusal(train(folder.path(), &short).arg("--resume"));
         assert!(stderr.contains(wanted), "{stderr}");
         assert!(stderr.contains("run/checkpoint.safetensors"), "{stderr}");
-        assert!(
-            read(&path) == bytes,
-            "a refused checkpoint is left as it is"
-        );
+        assert!(read(&path) == bytes, "a refused checkpoint is left as it is");
     }
     fs::write(&path, &good).unwrap();
     assert_eq!(finish(train(folder.path(), &short).arg("--resume")).0, 0);
@@ -136,14 +105,7 @@ fn damaged_and_foreign_checkpoints_are_refused() {
 #[test]
 fn a_diverging_run_stops_with_a_clear_error() {
     let folder = tempfile::tempdir().unwrap();
-    let wild = [
-        "--set",
-        "learning_rate=1e38",
-        "--set",
-        "warmup_epochs=0",
-        "--epochs",
-        "20",
-    ];
+    let wild = ["--set", "learning_rate=1e38", "--set", "warmup_epochs=0", "--epochs", "20"];
     let stderr = refusal(&mut train(folder.path(), &wild));
     assert!(stderr.contains("diverged"), "{stderr}");
     assert!(stderr.contains("learning_rate"), "{stderr}");
@@ -169,23 +131,14 @@ fn a_full_disk_keeps_the_last_checkpoint() {
     let (before, files) = (read(&path), names(&folder.path().join("run")));
     let resume = [&long[..], &["--resume"]].concat();
     let stderr = refusal(&mut on_a_full_disk(folder.path(), &resume));
-    assert!(
-        stderr.contains("cannot write run/checkpoint.safetensors"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("cannot write run/checkpoint.safetensors"), "{stderr}");
     assert!(stderr.contains("is intact"), "{stderr}");
-    assert!(
-        stderr.contains("blnn train cora --out run --resume"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("blnn train cora --out run --resume"), "{stderr}");
     assert!(read(&path) == before, "the old checkpoint is untouched");
     assert_eq!(names(&folder.path().join("run")), files, "no litter");
     let (code, _, stderr) = finish(&mut train(folder.path(), &resume));
     assert_eq!(code, 0, "{stderr}");
-    assert_eq!(
-        metrics(&folder.path().join("run")).last().unwrap()["epoch"],
-        90
-    );
+    assert_eq!(metrics(&folder.path().join("run")).last().unwrap()["epoch"], 90);
 }
 
 #[test]

@@ -13,10 +13,7 @@ fn one_object_a_graph_a_line() {
     for line in stdout.lines() {
         let object: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(object["graph"], "cora");
-        assert_eq!(
-            (&object["method"], &object["precision"]),
-            (&"blnn".into(), &"f32".into())
-        );
+        assert_eq!((&object["method"], &object["precision"]), (&"blnn".into(), &"f32".into()));
         assert_eq!(object["threads"], 1);
         assert!(object["seconds_per_epoch"].as_f64().unwrap() > 0.0);
         let peak = object["peak_rss_mb"].as_f64().unwrap();
@@ -25,10 +22,7 @@ fn one_object_a_graph_a_line() {
         let total: f64 = stages.values().map(|v| v.as_f64().unwrap()).sum();
         assert!((total - 1.0).abs() < 1e-9, "{stages:?}");
     }
-    assert!(
-        crate::common::names(folder.path()).is_empty(),
-        "a bench leaves no files"
-    );
+    assert!(crate::common::names(folder.path()).is_empty(), "a bench leaves no files");
 }
 
 #[test]
@@ -38,10 +32,7 @@ fn a_table_for_people() {
     let (code, stdout, stderr) =
         finish(command.args(["bench", "--epochs", "1", "--method", "bgrl"]));
     assert_eq!(code, 0, "{stderr}");
-    assert!(
-        stdout.contains("ms/epoch") && stdout.contains("cora"),
-        "{stdout}"
-    );
+    assert!(stdout.contains("ms/epoch") && stdout.contains("cora"), "{stdout}");
     assert!(stdout.contains("bgrl"), "{stdout}");
 }
 

@@ -47,11 +47,7 @@ pub(crate) fn told(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let stderr = text(&output.stderr);
     assert!(!stderr.contains("panicked"), "{stderr}");
-    (
-        output.status.code().unwrap_or(-1),
-        text(&output.stdout),
-        stderr,
-    )
+    (output.status.code().unwrap_or(-1), text(&output.stdout), stderr)
 }
 
 /// Runs a command that must fail with an error, and returns what it says on stderr.
@@ -59,10 +55,7 @@ pub(crate) fn refusal(command: &mut Command) -> String {
     let (code, stdout, stderr) = finish(command);
     assert_eq!(code, 2, "{stderr}");
     assert_eq!(stdout, "", "results only on stdout");
-    assert!(
-        stderr.lines().any(|line| line.starts_with("error: ")),
-        "{stderr}"
-    );
+    assert!(stderr.lines().any(|line| line.starts_with("error: ")), "{stderr}");
     stderr
 }
 
@@ -76,10 +69,7 @@ pub(crate) fn signal_when(command: &mut Command, path: &Path, signal: &str) -> O
     }
     let id = child.id().to_string();
     let sent = Command::new("kill").args(["-s", signal, &id]).status();
-    assert!(
-        sent.expect("kill starts").success(),
-        "the run ended too early"
-    );
+    assert!(sent.expect("kill starts").success(), "the run ended too early");
     child.wait_with_output().expect("the run ends")
 }
 
@@ -108,14 +98,8 @@ pub(crate) fn metrics(run: &Path) -> Vec<serde_json::Value> {
 /// Every file below a folder, by name: to see that nothing was left behind.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("the folder exists");
-    let mut names: Vec<String> = entries
-        .map(|e| {
-            e.expect("an entry")
-                .file_name()
-                .to_string_lossy()
-                .into_owned()
-        })
-        .collect();
+    let mut names: Vec<String> =
+        entries.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }

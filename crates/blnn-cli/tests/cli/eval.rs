@@ -94,23 +94,10 @@ fn the_table_names_every_score() {
 
 #[test]
 fn two_embeddings_are_compared() {
-    let both = [
-        "good.npy",
-        "poor.npy",
-        "--labels",
-        "labels.npy",
-        "--tasks",
-        "classify",
-    ];
+    let both = ["good.npy", "poor.npy", "--labels", "labels.npy", "--tasks", "classify"];
     let text = printed(&both);
-    assert!(
-        text.contains("first minus second over 3 splits: +"),
-        "{text}"
-    );
-    assert!(
-        text.contains("better on 3, equal on 0, worse on 0"),
-        "{text}"
-    );
+    assert!(text.contains("first minus second over 3 splits: +"), "{text}");
+    assert!(text.contains("better on 3, equal on 0, worse on 0"), "{text}");
     let json: Value =
         serde_json::from_str(&printed(&[&both[..], &["--format", "json"]].concat())).unwrap();
     assert_eq!(json["comparison"]["classify"]["wins"], 3);
@@ -139,11 +126,8 @@ fn a_graph_gives_its_labels() {
 fn bad_files_are_named_with_their_fault() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name);
-    npy::write_f32_matrix(
-        &mut File::create(path("short.npy")).unwrap(),
-        &Matrix::zeros(3, 2),
-    )
-    .unwrap();
+    npy::write_f32_matrix(&mut File::create(path("short.npy")).unwrap(), &Matrix::zeros(3, 2))
+        .unwrap();
     let mut hole = embeddings(0.1);
     hole.row_mut(5)[0] = f32::NAN;
     npy::write_f32_matrix(&mut File::create(path("hole.npy")).unwrap(), &hole).unwrap();
@@ -154,24 +138,12 @@ fn bad_files_are_named_with_their_fault() {
     )
     .unwrap();
     for (arguments, fault) in [
-        (
-            ["short.npy", "labels.npy"],
-            "short.npy: 3 embeddings but 80 labels",
-        ),
-        (
-            ["hole.npy", "labels.npy"],
-            "hole.npy: row 5 of the embeddings holds NaN",
-        ),
+        (["short.npy", "labels.npy"], "short.npy: 3 embeddings but 80 labels"),
+        (["hole.npy", "labels.npy"], "hole.npy: row 5 of the embeddings holds NaN"),
         (["text.npy", "labels.npy"], "text.npy: "),
         (["none.npy", "labels.npy"], "none.npy"),
-        (
-            ["good.npy", "good.npy"],
-            "good.npy: labels have 2 axes, a vector has 1",
-        ),
-        (
-            ["good.npy", "lonely.npy"],
-            "lonely.npy: classify: class 1 has one member (node 79)",
-        ),
+        (["good.npy", "good.npy"], "good.npy: labels have 2 axes, a vector has 1"),
+        (["good.npy", "lonely.npy"], "lonely.npy: classify: class 1 has one member (node 79)"),
         (["good.npy", "nowhere"], "nowhere"),
     ] {
         let [file, labels] = arguments;
@@ -190,31 +162,18 @@ fn labels_that_are_not_integers_are_refused() {
     let start = bytes.windows(7).position(|w| w == b"(80, 1)").unwrap();
     bytes[start..start + 7].copy_from_slice(b"(80,)  ");
     fs::write(folder.path().join("half.npy"), bytes).unwrap();
-    let said = refusal(&mut eval(
-        folder.path(),
-        &["good.npy", "--labels", "half.npy"],
-    ));
-    assert!(
-        said.contains("half.npy: labels are not integers or names"),
-        "{said}"
-    );
+    let said = refusal(&mut eval(folder.path(), &["good.npy", "--labels", "half.npy"]));
+    assert!(said.contains("half.npy: labels are not integers or names"), "{said}");
 }
 
 #[test]
 fn unknown_tasks_and_protocols_are_refused_with_the_known_ones() {
     let folder = folder();
     for (flag, value, known) in [
-        (
-            "--tasks",
-            "classify,sing",
-            "classify, cluster, similar or compactness",
-        ),
+        ("--tasks", "classify,sing", "classify, cluster, similar or compactness"),
         ("--protocol", "mine", "published-code, paper or both"),
     ] {
-        let mut command = eval(
-            folder.path(),
-            &["good.npy", "--labels", "labels.npy", flag, value],
-        );
+        let mut command = eval(folder.path(), &["good.npy", "--labels", "labels.npy", flag, value]);
         let said = refusal(&mut command);
         assert!(said.contains(known), "{said}");
     }

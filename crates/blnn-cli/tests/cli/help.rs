@@ -4,11 +4,8 @@ use crate::common::finish;
 
 fn help(command: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let (code, stdout, stderr) = finish(
-        crate::common::blnn(folder.path())
-            .args(command)
-            .arg("--help"),
-    );
+    let (code, stdout, stderr) =
+        finish(crate::common::blnn(folder.path()).args(command).arg("--help"));
     assert_eq!((code, stderr.as_str()), (0, ""));
     stdout
 }
@@ -47,10 +44,7 @@ fn train_explains_its_flags() {
         );
     }
     assert!(text.contains("Examples:"), "{text}");
-    assert!(
-        text.contains("blnn, bgrl, bgrl-noisy, bgrl-clean"),
-        "{text}"
-    );
+    assert!(text.contains("blnn, bgrl, bgrl-noisy, bgrl-clean"), "{text}");
 }
 
 #[test]

@@ -35,10 +35,7 @@ fn resume_equals_straight(folder: &Path) {
     assert!(stderr.contains("resuming after epoch"), "{stderr}");
     let (embeddings, records) = straight_run();
     let run = folder.join("run");
-    assert!(
-        read(run.join("embeddings.npy")) == *embeddings,
-        "embeddings differ"
-    );
+    assert!(read(run.join("embeddings.npy")) == *embeddings, "embeddings differ");
     assert_eq!(metrics(&run), *records);
 }
 
@@ -58,42 +55,18 @@ fn a_run_ends_in_a_folder_and_a_summary() {
         "summary.json",
     ];
     assert_eq!(names(&run), files);
-    assert!(
-        stdout.contains("blnn on cora, seed 1, 12 epochs"),
-        "{stdout}"
-    );
-    assert!(
-        stdout.contains("runs/cora-blnn-seed1/embeddings.npy (2,708 nodes × 4"),
-        "{stdout}"
-    );
-    assert!(
-        stdout.contains("blnn eval runs/cora-blnn-seed1/embeddings.npy"),
-        "{stdout}"
-    );
+    assert!(stdout.contains("blnn on cora, seed 1, 12 epochs"), "{stdout}");
+    assert!(stdout.contains("runs/cora-blnn-seed1/embeddings.npy (2,708 nodes × 4"), "{stdout}");
+    assert!(stdout.contains("blnn eval runs/cora-blnn-seed1/embeddings.npy"), "{stdout}");
     assert!(stderr.contains("epoch 12/12 · node "), "{stderr}");
     assert!(stderr.contains(" s/epoch · "), "{stderr}");
     assert!(read(run.join("embeddings.npy")).starts_with(b"\x93NUMPY"));
-    assert_eq!(
-        String::from_utf8(read(run.join("node_ids.txt")))
-            .unwrap()
-            .lines()
-            .count(),
-        2708
-    );
+    assert_eq!(String::from_utf8(read(run.join("node_ids.txt"))).unwrap().lines().count(), 2708);
     let last = metrics(&run).pop().unwrap();
-    for key in [
-        "loss",
-        "node_loss",
-        "neighbour_loss",
-        "learning_rate",
-        "ema_decay",
-    ] {
+    for key in ["loss", "node_loss", "neighbour_loss", "learning_rate", "ema_decay"] {
         assert!(last[key].is_number(), "{key}: {last}");
     }
-    assert!(
-        last["effective_rank"].is_number() && last["collapsed"].is_boolean(),
-        "{last}"
-    );
+    assert!(last["effective_rank"].is_number() && last["collapsed"].is_boolean(), "{last}");
 }
 
 #[test]
@@ -122,10 +95,7 @@ fn ctrl_c_saves_and_says_how_to_resume() {
         let output = signal_when(&mut train(folder.path(), &LONG), &checkpoint, signal);
         let (code, stdout, stderr) = told(&output);
         assert_eq!((code, stdout.as_str()), (130, ""), "{stderr}");
-        assert!(
-            stderr.contains("blnn train cora --out run --resume"),
-            "{stderr}"
-        );
+        assert!(stderr.contains("blnn train cora --out run --resume"), "{stderr}");
         assert!(!folder.path().join("run/embeddings.npy").exists());
         if signal == "INT" {
             resume_equals_straight(folder.path());
@@ -185,10 +155,8 @@ fn resuming_with_more_epochs_is_refused_with_the_reason() {
 #[test]
 fn resolved_settings_can_be_printed_and_used_again() {
     let folder = tempfile::tempdir().unwrap();
-    let (code, first, stderr) = finish(&mut train(
-        folder.path(),
-        &["photo", "--epochs", "500", "--print-config"],
-    ));
+    let (code, first, stderr) =
+        finish(&mut train(folder.path(), &["photo", "--epochs", "500", "--print-config"]));
     assert_eq!(code, 0, "{stderr}");
     assert!(first.contains("temperature = 1.9\n"), "{first}");
     assert!(first.contains("warmup_epochs = 50\n"), "{first}");
@@ -217,37 +185,20 @@ fn scores_are_recorded_and_both_rules_reported() {
     let (code, stdout, stderr) = finish(&mut scored_train(folder.path(), &arguments));
     assert_eq!(code, 0, "{stderr}");
     assert!(stdout.contains("(last epoch)"), "{stdout}");
-    assert!(
-        stdout.contains("(best of 2, chosen on the test score"),
-        "{stdout}"
-    );
+    assert!(stdout.contains("(best of 2, chosen on the test score"), "{stdout}");
     let run = folder.path().join("run");
     let scored: Vec<u64> = metrics(&run)
         .iter()
-        .filter(|r| {
-            r["scores"]["accuracy"]
-                .as_f64()
-                .is_some_and(|a| (0.0..=100.0).contains(&a))
-        })
+        .filter(|r| r["scores"]["accuracy"].as_f64().is_some_and(|a| (0.0..=100.0).contains(&a)))
         .filter_map(|r| r["epoch"].as_u64())
         .collect();
     assert_eq!(scored, [4, 6]);
     // What was recorded is what `blnn eval` finds in the file.
-    let eval = [
-        "eval",
-        "run/embeddings.npy",
-        "--labels",
-        "cora",
-        "--tasks",
-        "similar",
-    ];
+    let eval = ["eval", "run/embeddings.npy", "--labels", "cora", "--tasks", "similar"];
     let (code, stdout, stderr) = finish(blnn(folder.path()).args(eval).args(["--format", "json"]));
     assert_eq!(code, 0, "{stderr}");
     let recorded = metrics(&run).pop().unwrap()["scores"]["s_at_5"].clone();
-    assert!(
-        stdout.contains(&recorded.to_string()),
-        "{recorded} in {stdout}"
-    );
+    assert!(stdout.contains(&recorded.to_string()), "{recorded} in {stdout}");
 }
 
 #[test]
@@ -284,13 +235,7 @@ fn a_collapse_is_warned_about_and_recorded() {
     let arguments = ["ring.json", "--epochs", "9", "--out", "run"];
     let (code, stdout, stderr) = finish(&mut train(folder.path(), &arguments));
     assert_eq!(code, 0, "{stderr}");
-    assert_eq!(
-        stderr
-            .matches("warning: the embedding has collapsed")
-            .count(),
-        1,
-        "{stderr}"
-    );
+    assert_eq!(stderr.matches("warning: the embedding has collapsed").count(), 1, "{stderr}");
     assert!(stdout.contains("collapsed!"), "{stdout}");
     let last = metrics(&folder.path().join("run")).pop().unwrap();
     assert_eq!(last["collapsed"], true);
@@ -305,9 +250,6 @@ fn a_run_on_another_graph_is_not_continued() {
     assert_eq!(finish(&mut train(folder.path(), &arguments)).0, 0);
     std::fs::write(&path, ring_of_equals(21)).unwrap();
     let stderr = refusal(train(folder.path(), &arguments).arg("--resume"));
-    assert!(
-        stderr.contains("trained on another graph: `ring`"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("trained on another graph: `ring`"), "{stderr}");
     assert!(stderr.contains("--out"), "{stderr}");
 }

@@ -59,20 +59,13 @@ pub fn graph() -> Result<Graph> {
 pub fn from_bytes(name: &str, packed: &[u8]) -> Result<Graph> {
     let mut bytes = Vec::new();
     let mut source = ZlibDecoder::new(packed).take(MAX_UNPACKED);
-    source
-        .read_to_end(&mut bytes)
-        .map_err(|e| damaged(&format!("cannot be unpacked ({e})")))?;
-    let bytes = bytes
-        .strip_prefix(MAGIC)
-        .ok_or_else(|| damaged("has another format"))?;
+    source.read_to_end(&mut bytes).map_err(|e| damaged(&format!("cannot be unpacked ({e})")))?;
+    let bytes = bytes.strip_prefix(MAGIC).ok_or_else(|| damaged("has another format"))?;
     Unpacker(bytes).graph(name).map_err(|e| e.at(name))
 }
 
 fn damaged(what: &str) -> Error {
-    Error::new(
-        ErrorKind::Parse,
-        format!("the packed graph {what}; pack it again"),
-    )
+    Error::new(ErrorKind::Parse, format!("the packed graph {what}; pack it again"))
 }
 
 /// The bytes not yet read.
@@ -82,9 +75,7 @@ impl Unpacker<'_> {
     fn graph(mut self, name: &str) -> Result<Graph> {
         let words = self.varint()? as usize;
         let classes = self.varint()?;
-        let class_names = (0..classes)
-            .map(|_| self.text())
-            .collect::<Result<Vec<_>>>()?;
+        let class_names = (0..classes).map(|_| self.text()).collect::<Result<Vec<_>>>()?;
         let ids = self.list(0)?;
         let labels = self.take(ids.len())?.iter().map(|&b| b.into()).collect();
         let features = self.features(ids.len(), words)?;
@@ -111,18 +102,12 @@ impl Unpacker<'_> {
             offsets.push(indices.len());
         }
         let invalid = |e: blnn_kernels::CsrError| damaged(&format!("has broken rows ({e})"));
-        Csr::new(
-            Pattern::new(words, offsets, indices).map_err(invalid)?,
-            values,
-        )
-        .map_err(invalid)
+        Csr::new(Pattern::new(words, offsets, indices).map_err(invalid)?, values).map_err(invalid)
     }
 
     fn take(&mut self, count: usize) -> Result<&[u8]> {
-        let (taken, rest) = self
-            .0
-            .split_at_checked(count)
-            .ok_or_else(|| damaged("ends too early"))?;
+        let (taken, rest) =
+            self.0.split_at_checked(count).ok_or_else(|| damaged("ends too early"))?;
         self.0 = rest;
         Ok(taken)
     }
@@ -133,9 +118,7 @@ impl Unpacker<'_> {
             let byte = u64::from(self.take(1)?[0]);
             number |= (byte & 0x7f) << shift;
             if byte < 0x80 {
-                return number
-                    .try_into()
-                    .map_err(|_| damaged("has too large a number"));
+                return number.try_into().map_err(|_| damaged("has too large a number"));
             }
         }
         Err(damaged("has too long a number"))
@@ -172,10 +155,7 @@ mod tests {
     #[test]
     fn cora_is_the_published_graph() {
         let cora = graph().unwrap();
-        assert_eq!(
-            (cora.nodes(), cora.entries(), cora.classes()),
-            (2708, 10_556, 7)
-        );
+        assert_eq!((cora.nodes(), cora.entries(), cora.classes()), (2708, 10_556, 7));
         assert_eq!((cora.isolated_nodes(), cora.self_loops()), (0, 0));
         let homophily = cora.edge_homophily().unwrap();
         assert!((homophily - 0.8100).abs() < 5e-5, "{homophily}");
@@ -227,11 +207,6 @@ mod tests {
         assert!(error(&[&valid[..], &[0]].concat()).contains("left over"));
         assert!(error(&[0x80, 0x80, 0x80, 0x80, 0x80, 0]).contains("too long"));
         assert!(error(&[0xff, 0xff, 0xff, 0xff, 0x7f, 0]).contains("too large"));
-        assert!(
-            from_bytes("tiny", b"no zlib")
-                .unwrap_err()
-                .to_string()
-                .contains("unpacked")
-        );
+        assert!(from_bytes("tiny", b"no zlib").unwrap_err().to_string().contains("unpacked"));
     }
 }

@@ -114,10 +114,7 @@ mod tests {
 
     #[test]
     fn no_edges_and_no_nodes_are_fine() {
-        assert_eq!(
-            undirected(2, &[], SelfLoops::Keep).unwrap().offsets(),
-            [0, 0, 0]
-        );
+        assert_eq!(undirected(2, &[], SelfLoops::Keep).unwrap().offsets(), [0, 0, 0]);
         assert_eq!(undirected(0, &[], SelfLoops::Keep).unwrap().rows(), 0);
     }
 

@@ -70,9 +70,7 @@ impl Download<'_> {
         fs::create_dir_all(folder).map_err(|e| Error::io("make the folder", folder, e))?;
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
-        let file = options
-            .open(part)
-            .map_err(|e| Error::io("write", part, e))?;
+        let file = options.open(part).map_err(|e| Error::io("write", part, e))?;
         match file.try_lock() {
             Err(fs::TryLockError::WouldBlock) => {
                 let message = "another process is downloading this file; wait for it";
@@ -89,26 +87,18 @@ impl Download<'_> {
         part: &Path,
         on_progress: &mut dyn FnMut(Progress),
     ) -> Result<()> {
-        let present = file
-            .metadata()
-            .map_err(|e| Error::io("read", part, e))?
-            .len();
+        let present = file.metadata().map_err(|e| Error::io("read", part, e))?.len();
         let (response, start) = self.request(present)?;
         let unwritable = |e| Error::io("write", part, e);
         file.set_len(start).map_err(unwritable)?;
         file.seek(SeekFrom::Start(start)).map_err(unwritable)?;
         let total = response.body().content_length().map(|rest| start + rest);
-        let mut progress = Progress {
-            received: start,
-            total,
-        };
+        let mut progress = Progress { received: start, total };
         let mut body = response.into_body().into_reader();
         let mut block = vec![0; 1 << 16];
         loop {
             on_progress(progress);
-            let count = body
-                .read(&mut block)
-                .map_err(|e| self.broken(progress, &e))?;
+            let count = body.read(&mut block).map_err(|e| self.broken(progress, &e))?;
             if count == 0 {
                 break;
             }
@@ -136,11 +126,7 @@ impl Download<'_> {
             }
         }
         let response = self.answer(agent.get(self.url).call())?;
-        if response.status() == 200 {
-            Ok((response, 0))
-        } else {
-            Err(self.refused(&response))
-        }
+        if response.status() == 200 { Ok((response, 0)) } else { Err(self.refused(&response)) }
     }
 
     fn agent(&self) -> Agent {
@@ -193,10 +179,7 @@ fn is_timeout(cause: &io::Error) -> bool {
 
 /// Whether a partial answer starts at byte `start`.
 fn continues_at(response: &Response<Body>, start: u64) -> bool {
-    let range = response
-        .headers()
-        .get("Content-Range")
-        .and_then(|value| value.to_str().ok());
+    let range = response.headers().get("Content-Range").and_then(|value| value.to_str().ok());
     range.is_some_and(|range| range.trim().starts_with(&format!("bytes {start}-")))
 }
 

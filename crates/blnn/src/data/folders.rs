@@ -21,24 +21,14 @@ pub const VARIABLE: &str = "BLNN_DATA_DIR";
 /// assert_eq!(found, [PathBuf::from("here"), PathBuf::from("/data")]);
 /// ```
 pub fn search(given: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
-    let named = variable(VARIABLE)
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from);
+    let named = variable(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     let given = given.map(Path::to_path_buf);
-    given
-        .into_iter()
-        .chain(named)
-        .chain(cache(variable))
-        .collect()
+    given.into_iter().chain(named).chain(cache(variable)).collect()
 }
 
 /// The user's cache folder for this program, by the customs of the operating system.
 pub fn cache(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let path = |name: &str| {
-        variable(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
+    let path = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = if cfg!(windows) {
         path("LOCALAPPDATA")
     } else if cfg!(target_os = "macos") {
@@ -54,24 +44,14 @@ mod tests {
     use super::*;
 
     fn with(known: &[(&str, &str)]) -> impl Fn(&str) -> Option<OsString> {
-        let known: Vec<(String, OsString)> = known
-            .iter()
-            .map(|(k, v)| ((*k).into(), (*v).into()))
-            .collect();
-        move |name| {
-            known
-                .iter()
-                .find(|(k, _)| k == name)
-                .map(|(_, v)| v.clone())
-        }
+        let known: Vec<(String, OsString)> =
+            known.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
+        move |name| known.iter().find(|(k, _)| k == name).map(|(_, v)| v.clone())
     }
 
     #[test]
     fn the_cache_follows_the_custom() {
-        assert_eq!(
-            cache(with(&[("HOME", "/h")])),
-            Some("/h/.cache/blnn".into())
-        );
+        assert_eq!(cache(with(&[("HOME", "/h")])), Some("/h/.cache/blnn".into()));
         let xdg = with(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/c")]);
         assert_eq!(cache(xdg), Some("/c/blnn".into()));
         // A relative cache folder is invalid by the XDG rules.

@@ -55,11 +55,7 @@ pub fn load(graph: &str, folders: &[PathBuf]) -> Result<Graph> {
 /// # Errors
 /// If the file cannot be read, or the ending or the contents are not those of a known format.
 pub fn read_file(path: &Path) -> Result<Graph> {
-    let ending = path
-        .extension()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .to_lowercase();
+    let ending = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
     match ending.as_str() {
         "npz" => npz::read_file(path),
         "json" => wikics::read_file(path, wikics::RowNormalisation::default()),
@@ -95,16 +91,9 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_answered_with_the_nearest_or_all() {
-        assert!(
-            error("Computrs")
-                .to_string()
-                .contains("did you mean `computers`?")
-        );
+        assert!(error("Computrs").to_string().contains("did you mean `computers`?"));
         let text = error("zachary").to_string();
-        assert!(
-            text.contains("cora, photo, computers, cs, physics, wikics"),
-            "{text}"
-        );
+        assert!(text.contains("cora, photo, computers, cs, physics, wikics"), "{text}");
         assert_eq!(error("zachary").kind(), ErrorKind::Dataset);
     }
 

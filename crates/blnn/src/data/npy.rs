@@ -152,10 +152,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Array> {
 /// If the file cannot be read, or is not a whole `.npy` array of a known dtype.
 pub fn read_file(path: &Path) -> Result<Array> {
     let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
-    let length = file
-        .metadata()
-        .map_err(|e| Error::io("read", path, e))?
-        .len();
+    let length = file.metadata().map_err(|e| Error::io("read", path, e))?.len();
     read(BufReader::new(file), length).map_err(|e| e.at(path.display()))
 }
 
@@ -174,15 +171,8 @@ pub(crate) fn read_values(header: &Header, mut source: impl Read, available: u64
     if rest != 0 {
         return Err(parse("there are bytes after the last value"));
     }
-    let values = if header.fortran_order {
-        row_major(values, &header.shape)?
-    } else {
-        values
-    };
-    Ok(Array {
-        shape: header.shape.clone(),
-        values,
-    })
+    let values = if header.fortran_order { row_major(values, &header.shape)? } else { values };
+    Ok(Array { shape: header.shape.clone(), values })
 }
 
 fn decode(dtype: Dtype, source: &mut impl Read, count: usize) -> Result<Values> {
@@ -190,23 +180,21 @@ fn decode(dtype: Dtype, source: &mut impl Read, count: usize) -> Result<Values> 
         Dtype::F32 => Values::F32(decode_fixed(source, count, |b| Ok(f32::from_le_bytes(b)))?),
         Dtype::F64 => Values::F64(decode_fixed(source, count, |b| Ok(f64::from_le_bytes(b)))?),
         Dtype::Bool => Values::Bool(decode_fixed(source, count, |[b]| Ok(b != 0))?),
-        Dtype::I8 => Values::Int(decode_fixed(source, count, |b| {
-            Ok(i8::from_le_bytes(b).into())
-        })?),
-        Dtype::I16 => Values::Int(decode_fixed(source, count, |b| {
-            Ok(i16::from_le_bytes(b).into())
-        })?),
-        Dtype::I32 => Values::Int(decode_fixed(source, count, |b| {
-            Ok(i32::from_le_bytes(b).into())
-        })?),
+        Dtype::I8 => Values::Int(decode_fixed(source, count, |b| Ok(i8::from_le_bytes(b).into()))?),
+        Dtype::I16 => {
+            Values::Int(decode_fixed(source, count, |b| Ok(i16::from_le_bytes(b).into()))?)
+        }
+        Dtype::I32 => {
+            Values::Int(decode_fixed(source, count, |b| Ok(i32::from_le_bytes(b).into()))?)
+        }
         Dtype::I64 => Values::Int(decode_fixed(source, count, |b| Ok(i64::from_le_bytes(b)))?),
         Dtype::U8 => Values::Int(decode_fixed(source, count, |[b]| Ok(b.into()))?),
-        Dtype::U16 => Values::Int(decode_fixed(source, count, |b| {
-            Ok(u16::from_le_bytes(b).into())
-        })?),
-        Dtype::U32 => Values::Int(decode_fixed(source, count, |b| {
-            Ok(u32::from_le_bytes(b).into())
-        })?),
+        Dtype::U16 => {
+            Values::Int(decode_fixed(source, count, |b| Ok(u16::from_le_bytes(b).into()))?)
+        }
+        Dtype::U32 => {
+            Values::Int(decode_fixed(source, count, |b| Ok(u32::from_le_bytes(b).into()))?)
+        }
         Dtype::U64 => Values::Int(decode_fixed(source, count, signed)?),
         Dtype::Text { chars } => Values::Text(decode_items(source, count, 4 * chars, text)?),
         Dtype::Object => return Err(pickled()),
@@ -223,16 +211,12 @@ pub(crate) fn pickled() -> Error {
 
 fn signed(bytes: [u8; 8]) -> Result<i64> {
     let value = u64::from_le_bytes(bytes);
-    value
-        .try_into()
-        .map_err(|_| parse(format!("{value} is too large an integer")))
+    value.try_into().map_err(|_| parse(format!("{value} is too large an integer")))
 }
 
 /// UTF-32, padded with zeros at the end.
 fn text(bytes: &[u8]) -> Result<String> {
-    let codes = bytes
-        .chunks_exact(4)
-        .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    let codes = bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
     let text: Option<String> = codes.map(char::from_u32).collect();
     let text = text.ok_or_else(|| parse("holds text that is not valid unicode"))?;
     Ok(text.trim_end_matches('\0').to_owned())
@@ -279,9 +263,7 @@ fn decode_items<T>(
 pub(crate) fn damaged(cause: &io::Error) -> Error {
     match cause.kind() {
         io::ErrorKind::UnexpectedEof => parse("the data end too early; the file is cut short"),
-        _ => parse(format!(
-            "the data cannot be read ({cause}); the file is damaged"
-        )),
+        _ => parse(format!("the data cannot be read ({cause}); the file is damaged")),
     }
 }
 
@@ -291,9 +273,7 @@ fn row_major(values: Values, shape: &[usize]) -> Result<Values> {
         [] | [_] => return Ok(values),
         &[rows, cols] => (rows, cols),
         _ => {
-            return Err(parse(
-                "is in Fortran order with more than 2 axes; save it in C order",
-            ));
+            return Err(parse("is in Fortran order with more than 2 axes; save it in C order"));
         }
     };
     Ok(match values {
@@ -400,10 +380,7 @@ mod tests {
     #[test]
     fn every_integer_width_is_read() {
         let int = |descr, data: &[u8]| {
-            from_bytes(&file(descr, "False", "(1,)", data))
-                .unwrap()
-                .into_int()
-                .unwrap()[0]
+            from_bytes(&file(descr, "False", "(1,)", data)).unwrap().into_int().unwrap()[0]
         };
         assert_eq!(int("|i1", &[0xff]), -1);
         assert_eq!(int("|u1", &[0xff]), 255);
@@ -419,34 +396,21 @@ mod tests {
 
     #[test]
     fn floats_booleans_and_scalars_are_read() {
-        let wide = file(
-            "<f8",
-            "False",
-            "(2,)",
-            &[1.5f64, -2.0].map(f64::to_le_bytes).concat(),
-        );
+        let wide = file("<f8", "False", "(2,)", &[1.5f64, -2.0].map(f64::to_le_bytes).concat());
         assert_eq!(from_bytes(&wide).unwrap().into_f32().unwrap(), [1.5, -2.0]);
         let flags = from_bytes(&file("|b1", "False", "(2,)", &[1, 0])).unwrap();
         assert_eq!(flags.values(), &Values::Bool(vec![true, false]));
         assert_eq!(flags.into_f32().unwrap(), [1.0, 0.0]);
         let scalar = from_bytes(&file("<i4", "False", "()", &[5, 0, 0, 0])).unwrap();
-        assert_eq!(
-            (scalar.shape(), scalar.values()),
-            (&[][..], &Values::Int(vec![5]))
-        );
+        assert_eq!((scalar.shape(), scalar.values()), (&[][..], &Values::Int(vec![5])));
     }
 
     #[test]
     fn fortran_order_becomes_row_major() {
-        let data: Vec<u8> = [1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0]
-            .map(f32::to_le_bytes)
-            .concat();
+        let data: Vec<u8> = [1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0].map(f32::to_le_bytes).concat();
         let array = from_bytes(&file("<f4", "True", "(2, 3)", &data)).unwrap();
         let matrix = array.into_matrix().unwrap();
-        assert_eq!(
-            matrix,
-            Matrix::from_vec(2, 3, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-        );
+        assert_eq!(matrix, Matrix::from_vec(2, 3, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
         let cube = file("<f4", "True", "(2, 3, 1)", &data);
         assert!(message(&cube).contains("C order"));
     }

@@ -42,9 +42,7 @@ impl Dtype {
         let code = descr.trim_start_matches(['<', '|', '=']);
         let unknown = || {
             let known = "float32, float64, bool, integers or unicode text";
-            parse(format!(
-                "dtype {descr} is not supported; save the array as {known}"
-            ))
+            parse(format!("dtype {descr} is not supported; save the array as {known}"))
         };
         Ok(match code {
             "f4" => Self::F32,
@@ -62,9 +60,7 @@ impl Dtype {
             _ => {
                 let chars = code.strip_prefix('U').and_then(|n| n.parse().ok());
                 let chars = chars.filter(|&n| (1..=usize::MAX / 4).contains(&n));
-                Self::Text {
-                    chars: chars.ok_or_else(unknown)?,
-                }
+                Self::Text { chars: chars.ok_or_else(unknown)? }
             }
         })
     }
@@ -112,12 +108,7 @@ pub(crate) struct Header {
 impl Header {
     /// The header of a row-major array about to be written.
     pub(crate) fn new(dtype: Dtype, shape: Vec<usize>) -> Self {
-        Self {
-            dtype,
-            fortran_order: false,
-            shape,
-            length: 0,
-        }
+        Self { dtype, fortran_order: false, shape, length: 0 }
     }
 
     /// Reads everything up to the first value.
@@ -125,15 +116,11 @@ impl Header {
         let mut start = [0; 8];
         source.read_exact(&mut start).map_err(|e| damaged(&e))?;
         if &start[..6] != MAGIC {
-            return Err(parse(
-                "is not a .npy array: it does not begin with \\x93NUMPY",
-            ));
+            return Err(parse("is not a .npy array: it does not begin with \\x93NUMPY"));
         }
         let width = if start[6] == 1 { 2 } else { 4 };
         let mut size = [0; 4];
-        source
-            .read_exact(&mut size[..width])
-            .map_err(|e| damaged(&e))?;
+        source.read_exact(&mut size[..width]).map_err(|e| damaged(&e))?;
         let size = u32::from_le_bytes(size) as usize;
         if !(1..=3).contains(&start[6]) || size > MAX_HEADER {
             let message = format!("has a .npy header of version {} and {size} bytes", start[6]);
@@ -158,12 +145,7 @@ impl Header {
             return Err(malformed("fortran_order"));
         }
         let shape = tuple(value("shape")?).ok_or_else(|| malformed("shape"))?;
-        Ok(Self {
-            dtype: Dtype::parse(descr)?,
-            fortran_order,
-            shape,
-            length,
-        })
+        Ok(Self { dtype: Dtype::parse(descr)?, fortran_order, shape, length })
     }
 
     /// The number of values, provided that header and values together are `available` bytes.
@@ -212,9 +194,7 @@ fn parse(message: impl Into<String>) -> Error {
 fn value_of<'a>(dict: &'a str, key: &str) -> Option<&'a str> {
     let single = format!("'{key}'");
     let double = format!("\"{key}\"");
-    let (_, rest) = dict
-        .split_once(&single)
-        .or_else(|| dict.split_once(&double))?;
+    let (_, rest) = dict.split_once(&single).or_else(|| dict.split_once(&double))?;
     Some(rest.trim_start().strip_prefix(':')?.trim_start())
 }
 
@@ -227,14 +207,9 @@ fn quoted(value: &str) -> Option<&str> {
 /// The numbers of a tuple such as `(2, 3)`, `(5,)` or `()` at the start of `value`.
 fn tuple(value: &str) -> Option<Vec<usize>> {
     let (inside, _) = value.strip_prefix('(')?.split_once(')')?;
-    let parts = inside
-        .split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty());
+    let parts = inside.split(',').map(str::trim).filter(|part| !part.is_empty());
     // NumPy on Python 2 wrote long integers as `5L`.
-    parts
-        .map(|part| part.trim_end_matches('L').parse().ok())
-        .collect()
+    parts.map(|part| part.trim_end_matches('L').parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -285,9 +260,7 @@ mod tests {
     #[test]
     fn written_headers_follow_numpy() {
         let mut bytes = Vec::new();
-        Header::new(Dtype::F32, vec![2, 3])
-            .write(&mut bytes)
-            .unwrap();
+        Header::new(Dtype::F32, vec![2, 3]).write(&mut bytes).unwrap();
         assert_eq!(bytes.len() % ALIGNMENT, 0);
         let dict = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   ";
         assert!(bytes[10..].starts_with(dict) && bytes.ends_with(b" \n"));

@@ -43,10 +43,7 @@ const EXPANSION: u64 = 64;
 /// If the file cannot be read, or does not hold a graph in this layout.
 pub fn read_file(path: &Path) -> Result<Graph> {
     let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
-    let length = file
-        .metadata()
-        .map_err(|e| Error::io("read", path, e))?
-        .len();
+    let length = file.metadata().map_err(|e| Error::io("read", path, e))?.len();
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     read(&name, BufReader::new(file), length).map_err(|e| e.at(path.display()))
 }
@@ -69,10 +66,7 @@ fn read(name: &str, source: impl Read + Seek, length: u64) -> Result<Graph> {
     let mut archive = Archive::open(source, length)?;
     let adjacency = adjacency(&archive.csr("adj")?)?;
     let attributes = archive.csr("attr")?;
-    let values = archive
-        .required("attr_data")?
-        .into_f32()
-        .map_err(|e| e.at("attr_data"))?;
+    let values = archive.required("attr_data")?.into_f32().map_err(|e| e.at("attr_data"))?;
     let features = Features::Sparse(row_normalised(&attributes, &values)?);
     let mut graph = Graph::new(name, adjacency, features)?;
     if let Some(labels) = archive.labels()? {
@@ -99,9 +93,7 @@ struct Archive<R> {
 impl<R: Read + Seek> Archive<R> {
     fn open(source: R, length: u64) -> Result<Self> {
         let zip = ZipArchive::new(source).map_err(|e| {
-            parse(format!(
-                "is not a whole .npz archive ({e}); download or save it again"
-            ))
+            parse(format!("is not a whole .npz archive ({e}); download or save it again"))
         })?;
         let budget = ALLOWANCE.saturating_add(length.saturating_mul(EXPANSION));
         Ok(Self { zip, budget })
@@ -124,9 +116,7 @@ impl<R: Read + Seek> Archive<R> {
         if header.dtype == Dtype::Object && skip_pickled {
             return Ok(None);
         }
-        npy::read_values(&header, file, size)
-            .map(Some)
-            .map_err(|e| e.at(name))
+        npy::read_values(&header, file, size).map(Some).map_err(|e| e.at(name))
     }
 
     fn required(&mut self, name: &str) -> Result<Array> {
@@ -141,9 +131,7 @@ impl<R: Read + Seek> Archive<R> {
     /// Optional names; pickled ones count as absent.
     fn names(&mut self, name: &str) -> Result<Option<Vec<String>>> {
         let array = self.member(name, true)?;
-        array
-            .map(|array| array.into_text().map_err(|e| e.at(name)))
-            .transpose()
+        array.map(|array| array.into_text().map_err(|e| e.at(name))).transpose()
     }
 
     fn labels(&mut self) -> Result<Option<Vec<u32>>> {
@@ -153,18 +141,11 @@ impl<R: Read + Seek> Archive<R> {
         let labels = array.into_int().map_err(|e| e.at("labels"))?;
         let class = |(node, label): (usize, i64)| {
             u32::try_from(label).map_err(|_| {
-                parse(format!(
-                    "node {node} has class {label}; number the classes from 0"
-                ))
-                .at("labels")
+                parse(format!("node {node} has class {label}; number the classes from 0"))
+                    .at("labels")
             })
         };
-        labels
-            .into_iter()
-            .enumerate()
-            .map(class)
-            .collect::<Result<_>>()
-            .map(Some)
+        labels.into_iter().enumerate().map(class).collect::<Result<_>>().map(Some)
     }
 
     /// The positions of the matrix whose members begin with `prefix`.
@@ -191,10 +172,7 @@ struct Positions {
 impl Positions {
     fn new(shape: &[i64], offsets: &[i64], indices: &[i64]) -> Result<Self> {
         let &[rows, cols] = shape else {
-            return Err(parse(format!(
-                "shape has {} numbers, a matrix has 2",
-                shape.len()
-            )));
+            return Err(parse(format!("shape has {} numbers, a matrix has 2", shape.len())));
         };
         let (Ok(rows), Ok(cols)) = (u32::try_from(rows), u32::try_from(cols)) else {
             return Err(parse(format!("shape {rows}×{cols} is not that of a graph")));
@@ -219,9 +197,7 @@ impl Positions {
 
 fn check_offsets(offsets: &[i64], entries: usize) -> Result<Vec<usize>> {
     if offsets.first() != Some(&0) || offsets.last() != Some(&(entries as i64)) {
-        return Err(parse(format!(
-            "indptr must run from 0 to the {entries} entries"
-        )));
+        return Err(parse(format!("indptr must run from 0 to the {entries} entries")));
     }
     if let Some(row) = offsets.windows(2).position(|pair| pair[0] > pair[1]) {
         return Err(parse(format!("indptr falls at row {row}")));
@@ -231,14 +207,9 @@ fn check_offsets(offsets: &[i64], entries: usize) -> Result<Vec<usize>> {
 
 fn check_indices(indices: &[i64], cols: u32) -> Result<Vec<u32>> {
     let column = |(entry, &index): (usize, &i64)| {
-        u32::try_from(index)
-            .ok()
-            .filter(|&column| column < cols)
-            .ok_or_else(|| {
-                parse(format!(
-                    "entry {entry} has column {index} of a matrix with {cols} columns"
-                ))
-            })
+        u32::try_from(index).ok().filter(|&column| column < cols).ok_or_else(|| {
+            parse(format!("entry {entry} has column {index} of a matrix with {cols} columns"))
+        })
     };
     indices.iter().enumerate().map(column).collect()
 }

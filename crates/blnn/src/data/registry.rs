@@ -93,11 +93,7 @@ pub struct FetchOptions {
 impl Default for FetchOptions {
     fn default() -> Self {
         let stall_timeout = Duration::from_secs(30);
-        Self {
-            mirror: None,
-            connect_timeout: Duration::from_secs(20),
-            stall_timeout,
-        }
+        Self { mirror: None, connect_timeout: Duration::from_secs(20), stall_timeout }
     }
 }
 
@@ -127,10 +123,7 @@ impl Dataset {
     /// Its file in the first of `folders` that has it.
     pub fn locate(&self, folders: &[PathBuf]) -> Option<PathBuf> {
         let file = self.file()?;
-        folders
-            .iter()
-            .map(|folder| folder.join(file))
-            .find(|path| path.is_file())
+        folders.iter().map(|folder| folder.join(file)).find(|path| path.is_file())
     }
 
     /// Loads the graph from the first of `folders` that has its file, and compares its sizes with
@@ -142,9 +135,7 @@ impl Dataset {
         let Some(remote) = self.remote() else {
             return cora::graph();
         };
-        let path = self
-            .locate(folders)
-            .ok_or_else(|| self.missing(remote, folders))?;
+        let path = self.locate(folders).ok_or_else(|| self.missing(remote, folders))?;
         self.read(remote, &path)
     }
 
@@ -240,9 +231,7 @@ impl Dataset {
 /// ```
 pub fn find(name: &str) -> Option<&'static Dataset> {
     REGISTRY.iter().find(|dataset| {
-        let mut names = [dataset.name]
-            .into_iter()
-            .chain(dataset.aliases.iter().copied());
+        let mut names = [dataset.name].into_iter().chain(dataset.aliases.iter().copied());
         names.any(|known| known.eq_ignore_ascii_case(name))
     })
 }
@@ -257,21 +246,12 @@ fn read_wikics(path: &Path) -> Result<Graph> {
 }
 
 const fn counts(nodes: usize, entries: usize, features: usize, classes: usize) -> Counts {
-    Counts {
-        nodes,
-        entries,
-        features,
-        classes,
-    }
+    Counts { nodes, entries, features, classes }
 }
 
 /// The paper's row of a data set whose sizes agree with ours.
 const fn agreed(counts: Counts, homophily: f64) -> PaperRow {
-    PaperRow {
-        counts,
-        homophily,
-        remark: None,
-    }
+    PaperRow { counts, homophily, remark: None }
 }
 
 const PHOTO: Counts = counts(7_650, 238_162, 745, 8);
@@ -295,10 +275,7 @@ static REGISTRY: [Dataset; 6] = [
         about: "photo goods, joined when often bought together",
         counts: PHOTO,
         paper: Some(PaperRow {
-            counts: Counts {
-                entries: 238_163,
-                ..PHOTO
-            },
+            counts: Counts { entries: 238_163, ..PHOTO },
             homophily: 82.72,
             remark: Some("the paper counts the file's one self-loop, which is dropped on loading"),
         }),
@@ -371,9 +348,7 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let names = registry()
-            .iter()
-            .flat_map(|d| d.aliases.iter().chain([&d.name]));
+        let names = registry().iter().flat_map(|d| d.aliases.iter().chain([&d.name]));
         let all: Vec<_> = names.collect();
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
     }
@@ -382,19 +357,14 @@ mod tests {
     fn cora_needs_no_folder_and_cannot_be_fetched() {
         let cora = find("CORA").unwrap();
         assert_eq!(Counts::of(&cora.load(&[]).unwrap()), cora.counts);
-        let error = cora
-            .fetch(Path::new("."), &FetchOptions::default(), &mut |_| ())
-            .unwrap_err();
+        let error = cora.fetch(Path::new("."), &FetchOptions::default(), &mut |_| ()).unwrap_err();
         assert!(error.to_string().contains("nothing to fetch"), "{error}");
     }
 
     #[test]
     fn a_missing_file_says_where_it_was_looked_for_and_how_to_get_it() {
         let folder = tempfile::tempdir().unwrap();
-        let error = find("photo")
-            .unwrap()
-            .load(&[folder.path().into()])
-            .unwrap_err();
+        let error = find("photo").unwrap().load(&[folder.path().into()]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Dataset);
         let text = error.to_string();
         for part in [
@@ -404,14 +374,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{text}");
         }
-        assert!(
-            find("cs")
-                .unwrap()
-                .load(&[])
-                .unwrap_err()
-                .to_string()
-                .contains("no folder")
-        );
+        assert!(find("cs").unwrap().load(&[]).unwrap_err().to_string().contains("no folder"));
     }
 
     /// A file in WikiCS's layout under WikiCS's name, but of another graph.
@@ -426,10 +389,7 @@ mod tests {
         let folders = [folder.path().join("absent"), folder.path().to_path_buf()];
         assert_eq!(wikics.locate(&folders).as_ref(), Some(&path));
         let text = wikics.load(&folders).unwrap_err().to_string();
-        assert!(
-            text.contains("nodes: 2") && text.contains("--force wikics"),
-            "{text}"
-        );
+        assert!(text.contains("nodes: 2") && text.contains("--force wikics"), "{text}");
         assert!(wikics.verify(&path).is_err());
     }
 }

@@ -72,9 +72,7 @@ pub fn from_bytes(name: &str, bytes: &[u8], rows: RowNormalisation) -> Result<Gr
     standardise_columns(&mut features);
     let adjacency = undirected(nodes, &edges, SelfLoops::Keep)?;
     let graph = Graph::new(name, adjacency, Features::Dense(features))?;
-    Ok(graph
-        .with_labels(file.labels, Vec::new())?
-        .with_splits(splits))
+    Ok(graph.with_labels(file.labels, Vec::new())?.with_splits(splits))
 }
 
 #[derive(Deserialize)]
@@ -118,9 +116,7 @@ impl DataFile {
             return shape(format!("links: {found} lists for {nodes} nodes"));
         }
         let lists = self.links.iter().enumerate();
-        Ok(lists
-            .flat_map(|(i, list)| list.iter().map(move |&j| (i as u32, j)))
-            .collect())
+        Ok(lists.flat_map(|(i, list)| list.iter().map(move |&j| (i as u32, j))).collect())
     }
 
     fn splits(&self, nodes: usize) -> Result<Splits> {
@@ -128,16 +124,9 @@ impl DataFile {
         if train != validation {
             return shape(format!("{train} train_masks, but {validation} val_masks"));
         }
-        let masks = self
-            .train_masks
-            .iter()
-            .chain(&self.val_masks)
-            .chain([&self.test_mask]);
+        let masks = self.train_masks.iter().chain(&self.val_masks).chain([&self.test_mask]);
         if let Some(mask) = masks.into_iter().find(|mask| mask.0.len() != nodes) {
-            return shape(format!(
-                "a mask has {} flags for {nodes} nodes",
-                mask.0.len()
-            ));
+            return shape(format!("a mask has {} flags for {nodes} nodes", mask.0.len()));
         }
         let flags = |masks: &[Mask]| masks.iter().map(|mask| mask.0.clone()).collect();
         Ok(Splits {
@@ -152,23 +141,15 @@ fn matrix(rows: Vec<Vec<f32>>) -> Result<Matrix> {
     let cols = rows.first().map_or(0, Vec::len);
     if let Some(node) = rows.iter().position(|row| row.len() != cols) {
         let found = rows[node].len();
-        return shape(format!(
-            "features: node {node} has {found} values, node 0 has {cols}"
-        ));
+        return shape(format!("features: node {node} has {found} values, node 0 has {cols}"));
     }
     for (node, row) in rows.iter().enumerate() {
         if let Some(column) = row.iter().position(|value| !value.is_finite()) {
-            return shape(format!(
-                "features: value {column} of node {node} must be finite"
-            ));
+            return shape(format!("features: value {column} of node {node} must be finite"));
         }
     }
     let count = rows.len();
-    Ok(Matrix::from_vec(
-        count,
-        cols,
-        rows.into_iter().flatten().collect(),
-    ))
+    Ok(Matrix::from_vec(count, cols, rows.into_iter().flatten().collect()))
 }
 
 fn normalise_rows(x: &mut Matrix, rows: RowNormalisation) {
@@ -208,11 +189,7 @@ fn standardise_columns(x: &mut Matrix) {
         for (j, value) in x.row_mut(i).iter_mut().enumerate() {
             let deviation = (squares[j] / n).sqrt();
             let centred = f64::from(*value) - mean[j];
-            *value = if deviation == 0.0 {
-                0.0
-            } else {
-                (centred / deviation) as f32
-            };
+            *value = if deviation == 0.0 { 0.0 } else { (centred / deviation) as f32 };
         }
     }
 }
@@ -315,9 +292,7 @@ mod tests {
         let broken = |key: &str, value: Value| {
             let mut file = valid();
             file[key] = value;
-            load(&file, RowNormalisation::Shifted)
-                .unwrap_err()
-                .to_string()
+            load(&file, RowNormalisation::Shifted).unwrap_err().to_string()
         };
         assert!(broken("features", json!([])).contains("4 flags for 0 nodes"));
         assert!(broken("features", json!([[1], [2, 3], [4], [5]])).contains("node 1 has 2 values"));

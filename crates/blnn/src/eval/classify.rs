@@ -47,30 +47,17 @@ impl Probe<'_> {
     ) -> Vec<SplitScore> {
         let mut folds: Vec<Option<FoldPath>> = (0..splits.len() * FOLDS).map(|_| None).collect();
         // Every training part has the same size, so all are halved by the same five shuffles.
-        let halves = shuffle_splits(
-            fold_seed,
-            FOLDS,
-            splits.first().map_or(0, |s| s.train.len()),
-            0.5,
-        );
+        let halves =
+            shuffle_splits(fold_seed, FOLDS, splits.first().map_or(0, |s| s.train.len()), 0.5);
         self.threads.for_each_owned(&mut folds, |job, out| {
             let train = &splits[job / FOLDS].train;
             let pick = |rows: &[u32]| rows.iter().map(|&r| train[r as usize]).collect();
             let half = &halves[job % FOLDS];
-            *out = Some(self.fold(&TrainTest {
-                train: pick(&half.train),
-                test: pick(&half.test),
-            }));
+            *out = Some(self.fold(&TrainTest { train: pick(&half.train), test: pick(&half.test) }));
             report(tick);
         });
         let folds: Vec<FoldPath> = folds.into_iter().flatten().collect();
-        let mut scores = vec![
-            SplitScore {
-                accuracy: 0.0,
-                exponent: 0
-            };
-            splits.len()
-        ];
+        let mut scores = vec![SplitScore { accuracy: 0.0, exponent: 0 }; splits.len()];
         self.threads.for_each_owned(&mut scores, |s, out| {
             *out = self.refit(&splits[s], &folds[s * FOLDS..(s + 1) * FOLDS]);
             report(tick);
@@ -109,10 +96,7 @@ impl Probe<'_> {
         let exponent = EXPONENTS.start() + chosen as i32;
         fits.fit(2.0_f64.powi(exponent));
         let right = self.rows(&split.test).right(&fits, Rule::MostLikely);
-        SplitScore {
-            accuracy: right as f64 / split.test.len() as f64,
-            exponent,
-        }
+        SplitScore { accuracy: right as f64 / split.test.len() as f64, exponent }
     }
 
     /// The paper's text: of the 20 % half trains, half chooses `C` by its accuracy, no refit.
@@ -127,9 +111,7 @@ impl Probe<'_> {
     /// Public splits: `C` by accuracy on the validation mask, no refit.
     pub(super) fn masks(&self, splits: &Splits, tick: Tick<'_>) -> Vec<SplitScore> {
         let rows = |mask: &[bool]| -> Vec<u32> {
-            (0..mask.len() as u32)
-                .filter(|&i| mask[i as usize])
-                .collect()
+            (0..mask.len() as u32).filter(|&i| mask[i as usize]).collect()
         };
         let parts = splits.train.iter().zip(&splits.validation);
         let parts =
@@ -139,13 +121,7 @@ impl Probe<'_> {
 
     /// Fits on the first part, chooses `C` by accuracy on the second, scores on the third.
     fn by_validation(&self, parts: &[[Vec<u32>; 3]], tick: Tick<'_>) -> Vec<SplitScore> {
-        let mut scores = vec![
-            SplitScore {
-                accuracy: 0.0,
-                exponent: 0
-            };
-            parts.len()
-        ];
+        let mut scores = vec![SplitScore { accuracy: 0.0, exponent: 0 }; parts.len()];
         self.threads.for_each_owned(&mut scores, |s, out| {
             let [train, validation, test] = &parts[s];
             let (train, validation) = (self.rows(train), self.rows(validation));
@@ -179,9 +155,7 @@ impl Probe<'_> {
 
 pub(super) fn report(tick: Tick<'_>) {
     // A panic elsewhere must not hide behind a poisoned progress bar.
-    let mut tick = tick
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut tick = tick.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     tick();
 }
 
@@ -254,11 +228,7 @@ fn overwrite_constant(decisions: &mut [f32], constant: &[Option<bool>], rule: Ru
 /// scikit-learn asks the first class alone whether decisions are compared with 0 or with ½: a
 /// constant predictor says ½, for all classes.
 fn threshold(constant: &[Option<bool>]) -> f32 {
-    if constant.first().is_some_and(Option::is_some) {
-        0.5
-    } else {
-        0.0
-    }
+    if constant.first().is_some_and(Option::is_some) { 0.5 } else { 0.0 }
 }
 
 fn right_in_every_class(decisions: &[f32], targets: &[u32], threshold: f32) -> usize {

@@ -34,11 +34,7 @@ mod tests {
 
     #[test]
     fn agrees_with_visiting_every_pair() {
-        let x = Matrix::from_vec(
-            5,
-            2,
-            vec![1.0, 0.0, 0.6, 0.8, 0.0, 1.0, -1.0, 0.0, 0.8, 0.6],
-        );
+        let x = Matrix::from_vec(5, 2, vec![1.0, 0.0, 0.6, 0.8, 0.0, 1.0, -1.0, 0.0, 0.8, 0.6]);
         let labels = [0, 0, 1, 1, 0];
         let dot =
             |a: usize, b: usize| f64::from(x.get(a, 0) * x.get(b, 0) + x.get(a, 1) * x.get(b, 1));

@@ -30,11 +30,7 @@ impl Summary {
         } else {
             0.0
         };
-        Self {
-            mean,
-            std: variance.sqrt(),
-            confidence_95: [mean - half, mean + half],
-        }
+        Self { mean, std: variance.sqrt(), confidence_95: [mean - half, mean + half] }
     }
 }
 
@@ -172,11 +168,8 @@ mod tests {
     #[test]
     fn quantiles_and_probabilities_are_those_of_the_tables() {
         // scipy.stats.t.ppf(0.975, n) and t.cdf(t, n).
-        for (freedom, want) in [
-            (1.0, 12.706_204_736),
-            (4.0, 2.776_445_105),
-            (19.0, 2.093_024_054),
-        ] {
+        for (freedom, want) in [(1.0, 12.706_204_736), (4.0, 2.776_445_105), (19.0, 2.093_024_054)]
+        {
             assert!((student_quantile(0.975, freedom) - want).abs() < 1e-8);
         }
         assert!((student_cdf(1.5, 7.0) - CDF_1_5_7).abs() < 1e-12);

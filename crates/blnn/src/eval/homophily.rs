@@ -45,10 +45,7 @@ pub fn homophily_by_similarity(
     one_label_a_node(adjacency, labels)?;
     if embeddings.rows() != adjacency.rows() {
         let (e, n) = (embeddings.rows(), adjacency.rows());
-        return Err(Error::new(
-            ErrorKind::Shape,
-            format!("{e} embeddings for {n} nodes"),
-        ));
+        return Err(Error::new(ErrorKind::Shape, format!("{e} embeddings for {n} nodes")));
     }
     let x = unit_rows(embeddings)?;
     let mut pairs = Vec::with_capacity(adjacency.entries());
@@ -100,10 +97,7 @@ fn one_label_a_node(adjacency: &Pattern, labels: &[u32]) -> Result<()> {
         return Ok(());
     }
     let (l, n) = (labels.len(), adjacency.rows());
-    Err(Error::new(
-        ErrorKind::Shape,
-        format!("{l} labels for {n} nodes"),
-    ))
+    Err(Error::new(ErrorKind::Shape, format!("{l} labels for {n} nodes")))
 }
 
 fn same_class(labels: &[u32], node: usize, neighbours: &[u32]) -> usize {
@@ -114,10 +108,7 @@ fn same_class(labels: &[u32], node: usize, neighbours: &[u32]) -> usize {
 /// Shares of `true` in consecutive intervals of the pairs, heaviest first; equals keep their order.
 fn shares_by_weight(mut pairs: Vec<(f32, bool)>, interval: usize) -> Result<Vec<f64>> {
     if interval == 0 {
-        return Err(Error::new(
-            ErrorKind::Config,
-            "an interval must hold at least one pair",
-        ));
+        return Err(Error::new(ErrorKind::Config, "an interval must hold at least one pair"));
     }
     if pairs.iter().any(|p| p.0.is_nan()) {
         return Err(Error::new(ErrorKind::Shape, "a weight is NaN"));
@@ -138,11 +129,7 @@ mod tests {
 
     #[test]
     fn similar_pairs_come_first() {
-        let x = Matrix::from_vec(
-            5,
-            2,
-            vec![2.0, 0.0, 1.0, 0.1, 0.0, 1.0, 3.0, 0.0, -1.0, 0.0],
-        );
+        let x = Matrix::from_vec(5, 2, vec![2.0, 0.0, 1.0, 0.1, 0.0, 1.0, 3.0, 0.0, -1.0, 0.0]);
         let shares = homophily_by_similarity(&x, &star(), &[0, 0, 1, 0, 1], 3).unwrap();
         // Pairs by cosine: with 3 (twice), with 1 (twice), with 2 (twice), with 4 (twice).
         assert_eq!(shares, [1.0, 1.0 / 3.0, 0.0]);

@@ -19,10 +19,7 @@ impl Classes {
     /// Numbers the different labels in increasing order.
     pub(super) fn new(labels: &[u32]) -> Self {
         let labels = number_classes(labels);
-        Self {
-            count: labels.iter().max().map_or(0, |&m| m as usize + 1),
-            labels,
-        }
+        Self { count: labels.iter().max().map_or(0, |&m| m as usize + 1), labels }
     }
 }
 
@@ -48,28 +45,13 @@ fn shape<T>(message: String) -> Result<T> {
 /// The rows of `x` scaled to length one.
 pub(super) fn unit_rows(x: &Matrix) -> Result<Matrix> {
     let bad = |row: &[f32]| row.iter().any(|v| !v.is_finite());
-    refuse_rows(
-        x,
-        bad,
-        "holds NaN or infinite values; replace them or drop the node",
-    )?;
+    refuse_rows(x, bad, "holds NaN or infinite values; replace them or drop the node")?;
     let zero = |row: &[f32]| row.iter().all(|&v| v == 0.0);
-    refuse_rows(
-        x,
-        zero,
-        "is all zeros, so it has no direction; drop the node",
-    )?;
+    refuse_rows(x, zero, "is all zeros, so it has no direction; drop the node")?;
     let mut unit = x.clone();
     for i in 0..x.rows() {
-        let norm = x
-            .row(i)
-            .iter()
-            .map(|&v| f64::from(v) * f64::from(v))
-            .sum::<f64>()
-            .sqrt();
-        unit.row_mut(i)
-            .iter_mut()
-            .for_each(|v| *v = (f64::from(*v) / norm) as f32);
+        let norm = x.row(i).iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>().sqrt();
+        unit.row_mut(i).iter_mut().for_each(|v| *v = (f64::from(*v) / norm) as f32);
     }
     Ok(unit)
 }
@@ -81,9 +63,7 @@ fn refuse_rows(x: &Matrix, bad: impl Fn(&[f32]) -> bool, fault: &str) -> Result<
     };
     match rows.count() {
         0 => shape(format!("row {first} of the embeddings {fault}")),
-        more => shape(format!(
-            "row {first} of the embeddings (and {more} more) {fault}"
-        )),
+        more => shape(format!("row {first} of the embeddings (and {more} more) {fault}")),
     }
 }
 
@@ -122,9 +102,7 @@ fn check_task(task: Task, labels: &[u32], masked: bool) -> Result<()> {
     }
     let classes = Classes::new(labels);
     if task != Task::Compactness && classes.count < 2 {
-        return shape(format!(
-            "all {n} nodes have one class; at least two are needed"
-        ));
+        return shape(format!("all {n} nodes have one class; at least two are needed"));
     }
     if task == Task::Classify && !masked && n < FEWEST_TO_SPLIT {
         return shape(format!(
@@ -139,14 +117,8 @@ fn check_task(task: Task, labels: &[u32], masked: bool) -> Result<()> {
 
 fn check_members(labels: &[u32], classes: &Classes) -> Result<()> {
     let mut members = vec![0_usize; classes.count];
-    classes
-        .labels
-        .iter()
-        .for_each(|&l| members[l as usize] += 1);
-    let lonely = classes
-        .labels
-        .iter()
-        .position(|&l| members[l as usize] == 1);
+    classes.labels.iter().for_each(|&l| members[l as usize] += 1);
+    let lonely = classes.labels.iter().position(|&l| members[l as usize] == 1);
     match lonely {
         None => Ok(()),
         Some(i) => shape(format!(
@@ -162,11 +134,7 @@ fn check_masks(splits: &Splits, nodes: usize) -> Result<()> {
         let (t, v) = (splits.train.len(), splits.validation.len());
         return fault(format!("{t} training masks and {v} validation masks"));
     }
-    let all = splits
-        .train
-        .iter()
-        .chain(&splits.validation)
-        .chain([&splits.test]);
+    let all = splits.train.iter().chain(&splits.validation).chain([&splits.test]);
     for mask in all {
         if mask.len() != nodes {
             return fault(format!("a mask of {} flags for {nodes} nodes", mask.len()));

@@ -152,9 +152,7 @@ fn square(row: &[f32]) -> f64 {
 fn centred(x: &Matrix) -> Matrix {
     let mut mean = vec![0.0_f64; x.cols()];
     for i in 0..x.rows() {
-        mean.iter_mut()
-            .zip(x.row(i))
-            .for_each(|(m, &v)| *m += f64::from(v));
+        mean.iter_mut().zip(x.row(i)).for_each(|(m, &v)| *m += f64::from(v));
     }
     for m in &mut mean {
         *m /= x.rows() as f64;
@@ -222,15 +220,11 @@ impl Start {
             self.changed += 1;
             let row = x.row(first + offset);
             let sum = &mut self.sums[new as usize * d..(new as usize + 1) * d];
-            sum.iter_mut()
-                .zip(row)
-                .for_each(|(s, &v)| *s += f64::from(v));
+            sum.iter_mut().zip(row).for_each(|(s, &v)| *s += f64::from(v));
             self.counts[new as usize] += 1;
             if old != NONE {
                 let sum = &mut self.sums[old as usize * d..(old as usize + 1) * d];
-                sum.iter_mut()
-                    .zip(row)
-                    .for_each(|(s, &v)| *s -= f64::from(v));
+                sum.iter_mut().zip(row).for_each(|(s, &v)| *s -= f64::from(v));
                 self.counts[old as usize] -= 1;
             }
         }
@@ -259,10 +253,8 @@ impl Start {
             self.fill_empty(data, &mut s, &mut c);
             (sums, counts) = (Some(s), Some(c));
         }
-        let (sums, counts) = (
-            sums.as_ref().unwrap_or(&self.sums),
-            counts.as_ref().unwrap_or(&self.counts),
-        );
+        let (sums, counts) =
+            (sums.as_ref().unwrap_or(&self.sums), counts.as_ref().unwrap_or(&self.counts));
         let mut moved = 0.0;
         for ((centre, sum), &count) in self.centres.chunks_mut(d).zip(sums.chunks(d)).zip(counts) {
             for (c, s) in centre.iter_mut().zip(sum).take_while(|_| count > 0) {
@@ -281,9 +273,7 @@ impl Start {
         let distance = |i: usize| -> f64 {
             let centre = &self.centres[self.labels[i] as usize * d..][..d];
             let pairs = data.x.row(i).iter().zip(centre);
-            pairs
-                .map(|(x, c)| f64::from(x - c) * f64::from(x - c))
-                .sum()
+            pairs.map(|(x, c)| f64::from(x - c) * f64::from(x - c)).sum()
         };
         let mut farthest: Vec<(f64, usize)> =
             (0..data.x.rows()).map(|i| (distance(i), i)).collect();
@@ -334,20 +324,15 @@ impl<'a> Seeding<'a> {
         let firsts: Vec<Vec<usize>> = self.chosen.clone();
         self.closest = self.distances(&firsts).into_iter().flatten().collect();
         for round in 0..self.data.clusters - 1 {
-            let candidates: Vec<Vec<usize>> = (0..self.draws.len())
-                .map(|s| self.candidates(s, round))
-                .collect();
+            let candidates: Vec<Vec<usize>> =
+                (0..self.draws.len()).map(|s| self.candidates(s, round)).collect();
             let distances = self.distances(&candidates);
             for (start, distances) in distances.into_iter().enumerate() {
                 self.take_best(start, &candidates[start], distances);
             }
         }
         let rows = |chosen: &Vec<usize>| -> Vec<f32> {
-            chosen
-                .iter()
-                .flat_map(|&i| self.data.x.row(i))
-                .copied()
-                .collect()
+            chosen.iter().flat_map(|&i| self.data.x.row(i)).copied().collect()
         };
         self.chosen.iter().map(rows).collect()
     }
@@ -399,10 +384,7 @@ impl<'a> Seeding<'a> {
     }
 
     fn take_best(&mut self, start: usize, candidates: &[usize], distances: Vec<Vec<f32>>) {
-        let scored = distances
-            .into_iter()
-            .map(|d| (potential(&d), d))
-            .zip(candidates);
+        let scored = distances.into_iter().map(|d| (potential(&d), d)).zip(candidates);
         let best = scored.min_by(|a, b| a.0.0.total_cmp(&b.0.0));
         if let Some(((_, distances), &row)) = best {
             self.closest[start] = distances;
@@ -415,9 +397,7 @@ impl<'a> Seeding<'a> {
 fn potential(distances: &[f32]) -> f64 {
     let mut sums = [0.0_f64; 8];
     for chunk in distances.chunks(8) {
-        sums.iter_mut()
-            .zip(chunk)
-            .for_each(|(s, &v)| *s += f64::from(v));
+        sums.iter_mut().zip(chunk).for_each(|(s, &v)| *s += f64::from(v));
     }
     sums.iter().sum()
 }
@@ -429,13 +409,7 @@ mod tests {
 
     fn blobs() -> Matrix {
         let wobble = |i: usize, j: usize| ((i * 37 + j * 11) as f32 * 1.7).sin() * 0.1;
-        Matrix::from_fn(90, 3, |i, j| {
-            if i % 3 == j {
-                1.0 + wobble(i, j)
-            } else {
-                wobble(i, j)
-            }
-        })
+        Matrix::from_fn(90, 3, |i, j| if i % 3 == j { 1.0 + wobble(i, j) } else { wobble(i, j) })
     }
 
     fn labels(x: &Matrix, clusters: usize, threads: usize) -> Vec<Vec<u32>> {

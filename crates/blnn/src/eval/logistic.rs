@@ -97,9 +97,7 @@ impl<'a> OneVsRest<'a> {
         let mut fits = Self {
             x,
             targets: padded,
-            fitted: (0..classes as u32)
-                .filter(|&c| constant[c as usize].is_none())
-                .collect(),
+            fitted: (0..classes as u32).filter(|&c| constant[c as usize].is_none()).collect(),
             constant,
             goals: vec![0.0; classes],
             now: Point::zeros(x, classes),
@@ -189,12 +187,7 @@ impl<'a> OneVsRest<'a> {
     fn slopes(&mut self, open: &[u32], c: f64) {
         let classes = self.constant.len();
         let (cols, open_len) = (self.x.cols(), open.len());
-        let Scratch {
-            values,
-            sums,
-            folded,
-            ..
-        } = &mut self.scratch;
+        let Scratch { values, sums, folded, .. } = &mut self.scratch;
         sums[..open_len * cols * LANES].fill(0.0);
         for block in 0..self.x.count() {
             let targets = &self.targets[block * BLOCK..(block + 1) * BLOCK];
@@ -222,28 +215,19 @@ impl<'a> OneVsRest<'a> {
     /// The diagonal of the Hessian of the listed classes, which preconditions their steps.
     fn diagonals(&mut self, open: &[u32], c: f64) {
         let (classes, cols) = (self.constant.len(), self.x.cols());
-        let Scratch {
-            values,
-            sums,
-            folded,
-            diagonal,
-            ..
-        } = &mut self.scratch;
+        let Scratch { values, sums, folded, diagonal, .. } = &mut self.scratch;
         sums[..open.len() * cols * LANES].fill(0.0);
         for block in 0..self.x.count() {
             for (value, &class) in values.chunks_mut(BLOCK).zip(open) {
                 let at = (block * classes + class as usize) * BLOCK;
                 value.copy_from_slice(&self.curvature[at..at + BLOCK]);
             }
-            self.x
-                .add_transposed_squares(block, values, open.len(), sums);
+            self.x.add_transposed_squares(block, values, open.len(), sums);
         }
         fold_lanes(sums, &mut folded[..open.len() * cols]);
         for (sum, &class) in folded.chunks(cols).zip(open) {
             let out = &mut diagonal[class as usize * cols..(class as usize + 1) * cols];
-            out.iter_mut()
-                .zip(sum)
-                .for_each(|(d, s)| *d = 1.0 + c as f32 * s);
+            out.iter_mut().zip(sum).for_each(|(d, s)| *d = 1.0 + c as f32 * s);
         }
     }
 
@@ -288,15 +272,7 @@ impl<'a> OneVsRest<'a> {
     /// `image = H · search` for the listed classes.
     fn apply_hessian(&mut self, busy: &[u32], c: f64) {
         let (classes, cols) = (self.constant.len(), self.x.cols());
-        let Scratch {
-            values,
-            sums,
-            folded,
-            products,
-            search,
-            image,
-            ..
-        } = &mut self.scratch;
+        let Scratch { values, sums, folded, products, search, image, .. } = &mut self.scratch;
         sums[..busy.len() * cols * LANES].fill(0.0);
         for (block, product) in products.chunks_mut(classes * BLOCK).enumerate() {
             self.x.times(block, search, busy, product);
@@ -324,14 +300,7 @@ impl<'a> OneVsRest<'a> {
     fn conjugate_step(&mut self, slot: usize, class: usize, energy: &mut f64) {
         let (classes, cols) = (self.constant.len(), self.x.cols());
         let range = class * cols..(class + 1) * cols;
-        let Scratch {
-            products,
-            residual,
-            search,
-            image,
-            diagonal,
-            ..
-        } = &mut self.scratch;
+        let Scratch { products, residual, search, image, diagonal, .. } = &mut self.scratch;
         let (residual, search) = (&mut residual[range.clone()], &mut search[range.clone()]);
         let (image, diagonal) = (&mut image[range.clone()], &diagonal[range.clone()]);
         let length = (*energy / dot(search, image)) as f32;
@@ -340,11 +309,7 @@ impl<'a> OneVsRest<'a> {
         let margins = self.step.margins.chunks_mut(classes * BLOCK);
         for (margins, product) in margins.zip(products.chunks(classes * BLOCK)) {
             let product = &product[slot * BLOCK..(slot + 1) * BLOCK];
-            add_scaled(
-                &mut margins[class * BLOCK..(class + 1) * BLOCK],
-                length,
-                product,
-            );
+            add_scaled(&mut margins[class * BLOCK..(class + 1) * BLOCK], length, product);
         }
         for ((z, r), d) in image.iter_mut().zip(&*residual).zip(diagonal) {
             *z = r / d;
@@ -385,20 +350,13 @@ impl<'a> OneVsRest<'a> {
     }
 
     fn slope_along_step(&self, class: usize) -> f64 {
-        dot(
-            self.row(&self.gradient, class),
-            self.row(&self.step.weights, class),
-        )
+        dot(self.row(&self.gradient, class), self.row(&self.step.weights, class))
     }
 
     fn move_by_step(&mut self, class: usize, share: f32) {
         let (classes, cols) = (self.constant.len(), self.x.cols());
         let range = class * cols..(class + 1) * cols;
-        add_scaled(
-            &mut self.now.weights[range.clone()],
-            share,
-            &self.step.weights[range],
-        );
+        add_scaled(&mut self.now.weights[range.clone()], share, &self.step.weights[range]);
         let steps = self.step.margins.chunks(classes * BLOCK);
         for (now, step) in self.now.margins.chunks_mut(classes * BLOCK).zip(steps) {
             let range = class * BLOCK..(class + 1) * BLOCK;
@@ -449,9 +407,7 @@ mod tests {
     use blnn_kernels::Matrix;
 
     fn data() -> (Matrix, Vec<u32>) {
-        let x = Matrix::from_fn(200, 6, |i, j| {
-            ((i * (j + 3) * 13 + j * 29) as f32 * 0.37).sin()
-        });
+        let x = Matrix::from_fn(200, 6, |i, j| ((i * (j + 3) * 13 + j * 29) as f32 * 0.37).sin());
         let class = |i: usize| {
             u32::from(x.get(i, 0) + 0.6 * x.get(i, 3) > 0.4) + u32::from(i.is_multiple_of(11))
         };
@@ -465,9 +421,7 @@ mod tests {
         for (i, &t) in targets.iter().enumerate() {
             let y = if t == class { 1.0 } else { -1.0 };
             let pull = -c * y / (1.0 + (y * dot(x.row(i), w)).exp());
-            g.iter_mut()
-                .zip(x.row(i))
-                .for_each(|(g, &x)| *g += pull * f64::from(x));
+            g.iter_mut().zip(x.row(i)).for_each(|(g, &x)| *g += pull * f64::from(x));
         }
         g.iter().map(|g| g * g).sum::<f64>().sqrt()
     }
@@ -487,10 +441,7 @@ mod tests {
                     gradient(&x, &targets, class, &[0.0; 6], c),
                 );
                 // The rarest class holds a fifth of the rows or less.
-                assert!(
-                    now < 1.1e-4 * 0.5 * start,
-                    "class {class}, C = {c}: {now} of {start}"
-                );
+                assert!(now < 1.1e-4 * 0.5 * start, "class {class}, C = {c}: {now} of {start}");
             }
         }
     }
@@ -503,18 +454,9 @@ mod tests {
         fits.start_from(&[3.0; 18]);
         fits.fit(16.0);
         for class in 0..3 {
-            let now = gradient(
-                &x,
-                &targets,
-                class,
-                fits.row(fits.weights(), class as usize),
-                16.0,
-            );
+            let now = gradient(&x, &targets, class, fits.row(fits.weights(), class as usize), 16.0);
             let start = gradient(&x, &targets, class, &[0.0; 6], 16.0);
-            assert!(
-                now < 1.1e-4 * 0.5 * start,
-                "class {class}: {now} of {start}"
-            );
+            assert!(now < 1.1e-4 * 0.5 * start, "class {class}: {now} of {start}");
         }
     }
 

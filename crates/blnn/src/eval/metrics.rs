@@ -29,27 +29,16 @@ impl Contingency {
     fn entropy(&self, counts: &[f64]) -> f64 {
         let share = |&&c: &&f64| c > 0.0;
         let terms = counts.iter().filter(share);
-        -terms
-            .map(|c| c / self.rows * (c / self.rows).ln())
-            .sum::<f64>()
+        -terms.map(|c| c / self.rows * (c / self.rows).ln()).sum::<f64>()
     }
 
     fn mutual_information(&self) -> f64 {
         let cols = self.clusters.len();
         let term = |(cell, &count): (usize, &f64)| {
             let expected = self.classes[cell / cols] * self.clusters[cell % cols] / self.rows;
-            if count > 0.0 {
-                count / self.rows * (count / expected).ln()
-            } else {
-                0.0
-            }
+            if count > 0.0 { count / self.rows * (count / expected).ln() } else { 0.0 }
         };
-        self.cells
-            .iter()
-            .enumerate()
-            .map(term)
-            .sum::<f64>()
-            .max(0.0)
+        self.cells.iter().enumerate().map(term).sum::<f64>().max(0.0)
     }
 }
 
@@ -67,16 +56,9 @@ impl Contingency {
 pub fn normalized_mutual_information(classes: &[u32], clusters: &[u32]) -> f64 {
     assert_eq!(classes.len(), clusters.len(), "one cluster a row");
     let table = Contingency::new(classes, clusters);
-    let mean = f64::midpoint(
-        table.entropy(&table.classes),
-        table.entropy(&table.clusters),
-    );
+    let mean = f64::midpoint(table.entropy(&table.classes), table.entropy(&table.clusters));
     // One class and one cluster: they agree.
-    if mean == 0.0 {
-        1.0
-    } else {
-        (table.mutual_information() / mean).min(1.0)
-    }
+    if mean == 0.0 { 1.0 } else { (table.mutual_information() / mean).min(1.0) }
 }
 
 /// How far each cluster holds rows of one class only (scikit-learn's `homogeneity_score`): mutual
@@ -93,11 +75,7 @@ pub fn homogeneity(classes: &[u32], clusters: &[u32]) -> f64 {
     assert_eq!(classes.len(), clusters.len(), "one cluster a row");
     let table = Contingency::new(classes, clusters);
     let entropy = table.entropy(&table.classes);
-    if entropy == 0.0 {
-        1.0
-    } else {
-        (table.mutual_information() / entropy).min(1.0)
-    }
+    if entropy == 0.0 { 1.0 } else { (table.mutual_information() / entropy).min(1.0) }
 }
 
 #[cfg(test)]

@@ -100,12 +100,7 @@ pub fn evaluate(
         similar: None,
         compactness: None,
     };
-    let job = Job {
-        unit: &unit,
-        classes: &classes,
-        plan,
-        threads,
-    };
+    let job = Job { unit: &unit, classes: &classes, plan, threads };
     for task in Task::ALL.into_iter().filter(|t| plan.tasks.contains(t)) {
         job.run(task, splits, &mut scores, progress);
     }
@@ -204,20 +199,14 @@ impl Job<'_> {
             let percent = |clusters: &Vec<u32>| 100.0 * f(&self.classes.labels, clusters);
             RepeatScores::new(found.iter().map(percent).collect())
         };
-        ClusterScores {
-            nmi: score(normalized_mutual_information),
-            homogeneity: score(homogeneity),
-        }
+        ClusterScores { nmi: score(normalized_mutual_information), homogeneity: score(homogeneity) }
     }
 
     fn similar(&self, tick: classify::Tick<'_>) -> SimilarScores {
         let labels = &self.classes.labels;
         let shares =
             similarity::same_class_share(self.unit, labels, &NEIGHBOURS, self.threads, tick);
-        SimilarScores {
-            s_at_5: 100.0 * shares[0],
-            s_at_10: 100.0 * shares[1],
-        }
+        SimilarScores { s_at_5: 100.0 * shares[0], s_at_10: 100.0 * shares[1] }
     }
 }
 

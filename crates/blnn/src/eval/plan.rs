@@ -23,12 +23,7 @@ pub enum Task {
 
 impl Task {
     /// All tasks, in the order they run.
-    pub const ALL: [Self; 4] = [
-        Self::Classify,
-        Self::Cluster,
-        Self::Similar,
-        Self::Compactness,
-    ];
+    pub const ALL: [Self; 4] = [Self::Classify, Self::Cluster, Self::Similar, Self::Compactness];
 
     /// The name used in flags and results.
     pub fn name(self) -> &'static str {

@@ -102,12 +102,7 @@ fn project(x: &Matrix, axes: &[f64], threads: &Threads) -> Matrix {
         let range = partition.range(shard);
         let part = &x.data()[range.start * d..range.end * d];
         let part = Operand::new(part, range.len(), d);
-        gemm(
-            part,
-            Operand::new(&axes, d, d).transposed(),
-            out,
-            Into::Overwrite,
-        );
+        gemm(part, Operand::new(&axes, d, d).transposed(), out, Into::Overwrite);
     });
     out
 }
@@ -129,11 +124,7 @@ mod tests {
         let moments = second_moments(&turned, &Threads::new(1));
         let largest = (0..13).map(|j| moments[j * 14]).fold(0.0, f64::max);
         for e in (0..169).filter(|e| e / 13 != e % 13) {
-            assert!(
-                moments[e].abs() < 1e-4 * largest,
-                "{} {largest}",
-                moments[e]
-            );
+            assert!(moments[e].abs() < 1e-4 * largest, "{} {largest}", moments[e]);
         }
     }
 }

@@ -77,10 +77,7 @@ pub struct RepeatScores {
 
 impl RepeatScores {
     pub(super) fn new(per_repeat: Vec<f64>) -> Self {
-        Self {
-            summary: Summary::of(&per_repeat),
-            per_repeat,
-        }
+        Self { summary: Summary::of(&per_repeat), per_repeat }
     }
 }
 

@@ -66,9 +66,7 @@ fn block_hits(x: &Matrix, labels: &[u32], ks: &[usize], first: usize) -> Vec<usi
         let best = n.best.iter().take(k);
         best.filter(|b| labels[b.1] == labels[n.node]).count()
     };
-    ks.iter()
-        .map(|&k| nearest.iter().map(|n| same(n, k)).sum())
-        .collect()
+    ks.iter().map(|&k| nearest.iter().map(|n| same(n, k)).sum()).collect()
 }
 
 fn rows(x: &Matrix, first: usize, count: usize) -> Operand<'_> {
@@ -85,11 +83,7 @@ struct Nearest {
 
 impl Nearest {
     fn new(node: usize, most: usize) -> Self {
-        Self {
-            node,
-            most,
-            best: Vec::with_capacity(most + 1),
-        }
+        Self { node, most, best: Vec::with_capacity(most + 1) }
     }
 
     /// A product must exceed this to enter: among equals the earlier node stays.
@@ -105,9 +99,8 @@ impl Nearest {
         for (stride, products) in products.chunks(STRIDE).enumerate() {
             let threshold = self.threshold();
             // The maximum is found without branches, unlike the first that exceeds.
-            let largest = products
-                .iter()
-                .fold(f32::NEG_INFINITY, |m, &p| if p > m { p } else { m });
+            let largest =
+                products.iter().fold(f32::NEG_INFINITY, |m, &p| if p > m { p } else { m });
             if largest > threshold {
                 for (offset, &product) in products.iter().enumerate() {
                     self.offer(first + stride * STRIDE + offset, product);
@@ -142,12 +135,7 @@ mod tests {
         let tick = Mutex::new(|| {});
         let got = same_class_share(&x, &labels, &[5, 10], &Threads::new(2), &tick);
         let mut products = vec![0.0; n * n];
-        gemm(
-            rows(&x, 0, n),
-            rows(&x, 0, n).transposed(),
-            &mut products,
-            Into::Overwrite,
-        );
+        gemm(rows(&x, 0, n), rows(&x, 0, n).transposed(), &mut products, Into::Overwrite);
         let want = [5, 10].map(|k| sorted_share(&products, &labels, k));
         assert!(
             (got[0] - want[0]).abs() < 1e-3 && (got[1] - want[1]).abs() < 1e-3,
@@ -161,10 +149,7 @@ mod tests {
         for i in 0..n {
             let mut others: Vec<usize> = (0..n).filter(|&j| j != i).collect();
             others.sort_by(|&a, &b| products[i * n + b].total_cmp(&products[i * n + a]));
-            hits += others[..k]
-                .iter()
-                .filter(|&&j| labels[j] == labels[i])
-                .count();
+            hits += others[..k].iter().filter(|&&j| labels[j] == labels[i]).count();
         }
         hits as f64 / (k * n) as f64
     }

@@ -34,14 +34,10 @@ impl RandomState {
         let mut state = [seed; Self::SIZE];
         for i in 1..Self::SIZE {
             let before = state[i - 1];
-            state[i] = 1_812_433_253_u32
-                .wrapping_mul(before ^ (before >> 30))
-                .wrapping_add(i as u32);
+            state[i] =
+                1_812_433_253_u32.wrapping_mul(before ^ (before >> 30)).wrapping_add(i as u32);
         }
-        Self {
-            state,
-            next: Self::SIZE,
-        }
+        Self { state, next: Self::SIZE }
     }
 
     fn refill(&mut self) {
@@ -117,10 +113,7 @@ pub struct TrainTest {
 pub fn shuffle_splits(seed: u32, count: usize, n: usize, test_share: f64) -> Vec<TrainTest> {
     let mut rng = RandomState::new(seed);
     let tests = (test_share * n as f64).ceil() as usize;
-    let split = |mut test: Vec<u32>| TrainTest {
-        train: test.split_off(tests),
-        test,
-    };
+    let split = |mut test: Vec<u32>| TrainTest { train: test.split_off(tests), test };
     (0..count).map(|_| split(rng.permutation(n))).collect()
 }
 

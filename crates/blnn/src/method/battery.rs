@@ -11,9 +11,8 @@ use crate::trainer::Trainer;
 fn graph(nodes: usize, seed: u64, order: &[usize]) -> Graph {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
     let mut chance = move || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 40) as f64 / (1u64 << 24) as f64
     };
     let mut edges = vec![Vec::new(); nodes];
@@ -32,30 +31,20 @@ fn graph(nodes: usize, seed: u64, order: &[usize]) -> Graph {
         rows[place] = words.map(|w| w as u32).collect();
     }
     let mut labels = vec![0; nodes];
-    order
-        .iter()
-        .enumerate()
-        .for_each(|(i, &place)| labels[place] = (i % 2) as u32);
+    order.iter().enumerate().for_each(|(i, &place)| labels[place] = (i % 2) as u32);
     edges.iter_mut().for_each(|row| row.sort_unstable());
-    let values: Vec<f32> = rows
-        .iter()
-        .flat_map(|r| vec![1.0 / r.len().max(1) as f32; r.len()])
-        .collect();
+    let values: Vec<f32> =
+        rows.iter().flat_map(|r| vec![1.0 / r.len().max(1) as f32; r.len()]).collect();
     let features = Csr::new(pattern(30, &rows), values).unwrap();
-    Graph::new(
-        "generated",
-        pattern(nodes, &edges),
-        Features::Sparse(features),
-    )
-    .unwrap()
-    .with_labels(labels, vec![])
-    .unwrap()
+    Graph::new("generated", pattern(nodes, &edges), Features::Sparse(features))
+        .unwrap()
+        .with_labels(labels, vec![])
+        .unwrap()
 }
 
 fn pattern(cols: usize, rows: &[Vec<u32>]) -> Pattern {
     let mut offsets = vec![0];
-    rows.iter()
-        .for_each(|row| offsets.push(offsets[offsets.len() - 1] + row.len()));
+    rows.iter().for_each(|row| offsets.push(offsets[offsets.len() - 1] + row.len()));
     Pattern::new(cols, offsets, rows.concat()).unwrap()
 }
 
@@ -91,10 +80,7 @@ fn resumes_with_the_same_bits(plan: &Plan) {
     let mut resumed = Trainer::new(&graph, plan, &Threads::new(2)).unwrap();
     resumed
         .restore(half.epoch(), &mut |name, shape| {
-            let (_, tensor) = saved
-                .iter()
-                .find(|(n, _)| n == name)
-                .expect("every tensor is saved");
+            let (_, tensor) = saved.iter().find(|(n, _)| n == name).expect("every tensor is saved");
             assert_eq!(tensor.shape(), shape, "{name}");
             Ok(tensor.clone())
         })
@@ -116,12 +102,7 @@ fn embedding_leaves_no_trace(plan: &Plan) {
 
 /// The objective goes down when it is trained for a while.
 fn learns(plan: &Plan) {
-    let plan = Plan {
-        epochs: 120,
-        warmup_epochs: 10,
-        learning_rate: 5e-3,
-        ..plan.clone()
-    };
+    let plan = Plan { epochs: 120, warmup_epochs: 10, learning_rate: 5e-3, ..plan.clone() };
     let graph = graph(150, 9, &in_order(150));
     let (_, losses) = trained(&graph, &plan, 1, 120);
     let (start, end) = (losses[0], losses[119]);
@@ -131,10 +112,7 @@ fn learns(plan: &Plan) {
 /// Numbering the nodes otherwise numbers the embeddings otherwise, and changes nothing else.
 fn permuting_nodes_permutes_embeddings(plan: &Plan, order: &[usize], seed: u64) {
     // Edges are drawn by their place in the graph, so a dropped edge would be another one.
-    let plan = Plan {
-        edge_drop: [0.0; 2],
-        ..plan.clone()
-    };
+    let plan = Plan { edge_drop: [0.0; 2], ..plan.clone() };
     let nodes = order.len();
     let (mut a, losses) = trained(&graph(nodes, seed, &in_order(nodes)), &plan, 1, 3);
     let (mut b, others) = trained(&graph(nodes, seed, order), &plan, 1, 3);
@@ -153,14 +131,7 @@ fn permuting_nodes_permutes_embeddings(plan: &Plan, order: &[usize], seed: u64) 
 /// A random order of `0..n`.
 fn shuffled(n: usize, seed: u64) -> Vec<usize> {
     let mut keys: Vec<(u64, usize)> = (0..n as u64)
-        .map(|i| {
-            (
-                (i ^ seed)
-                    .wrapping_mul(0x9E37_79B9_7F4A_7C15)
-                    .rotate_left(29),
-                i as usize,
-            )
-        })
+        .map(|i| ((i ^ seed).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29), i as usize))
         .collect();
     keys.sort_unstable();
     keys.into_iter().map(|(_, i)| i).collect()
@@ -172,11 +143,7 @@ macro_rules! battery {
             use super::*;
 
             fn plan() -> Plan {
-                Plan {
-                    method: $method,
-                    objective: $objective,
-                    ..Plan::sample()
-                }
+                Plan { method: $method, objective: $objective, ..Plan::sample() }
             }
 
             #[test]
@@ -221,14 +188,7 @@ fn the_oracle_asks_for_labels() {
     let labelled = graph(20, 1, &in_order(20));
     let (adjacency, features) = (labelled.adjacency().clone(), labelled.features().clone());
     let unlabelled = Graph::new("bare", adjacency, features).unwrap();
-    let plan = Plan {
-        method: Method::BgrlClean,
-        ..Plan::sample()
-    };
+    let plan = Plan { method: Method::BgrlClean, ..Plan::sample() };
     let error = Trainer::new(&unlabelled, &plan, &Threads::new(1)).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("bare: bgrl-clean is an oracle that needs labels")
-    );
+    assert!(error.to_string().contains("bare: bgrl-clean is an oracle that needs labels"));
 }

@@ -14,11 +14,7 @@ use crate::nn::Direction;
 pub(super) fn directions(h: Representations) -> Vec<Direction> {
     let towards = |v: usize| {
         let target = h.target[1 - v];
-        Direction {
-            online: h.online[v],
-            target,
-            own: target,
-        }
+        Direction { online: h.online[v], target, own: target }
     };
     vec![towards(0), towards(1)]
 }

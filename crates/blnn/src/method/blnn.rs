@@ -36,11 +36,7 @@ pub(super) fn paper(tape: &mut Tape, temperature: f32, h: Representations) -> Ve
         let (anchors, own) = (h.online[v], h.target[1 - v]);
         let target = tape.matrix(h.nodes, h.width, false);
         tape.push(Attend::new(anchors, own, target, temperature));
-        Direction {
-            online: anchors,
-            target,
-            own,
-        }
+        Direction { online: anchors, target, own }
     };
     vec![towards(0), towards(1)]
 }
@@ -60,11 +56,7 @@ pub(super) fn published_code(
         weights: Vec::new(),
         by_anchor: Vec::new(),
     });
-    vec![Direction {
-        online: h.online[0],
-        target,
-        own,
-    }]
+    vec![Direction { online: h.online[0], target, own }]
 }
 
 /// `T_i = y_i + Σ_{j∈N_i} w_ij y_j`, `w_ij = softmax_j(cos(h_i, y_j)/τ)`, y of norm one.
@@ -80,26 +72,14 @@ struct Attend {
 
 impl Attend {
     fn new(anchors: Var, targets: Var, output: Var, temperature: f32) -> Self {
-        Self {
-            anchors,
-            targets,
-            output,
-            temperature,
-            scratch: Default::default(),
-        }
+        Self { anchors, targets, output, temperature, scratch: Default::default() }
     }
 }
 
 impl Op for Attend {
     fn ports(&self) -> Ports {
         let (reads, writes) = (vec![self.anchors, self.targets], vec![self.output]);
-        Ports {
-            reads,
-            writes,
-            keeps: vec![],
-            in_place: false,
-            gradient: Gradient::None,
-        }
+        Ports { reads, writes, keeps: vec![], in_place: false, gradient: Gradient::None }
     }
 
     fn forward(&mut self, run: &mut Run<'_>) {
@@ -111,36 +91,23 @@ impl Op for Attend {
         let mut scratch = self.scratch.iter_mut();
         let mut shards: [_; SHARDS] =
             std::array::from_fn(|s| parts[s].take().zip(scratch.next()).expect("SHARDS shards"));
-        run.threads
-            .for_each_owned(&mut shards[..partition.shards()], |_, (rows, scratch)| {
-                scratch.resize(longest_row(adjacency), 0.0);
-                for (slot, i) in rows.range().enumerate() {
-                    let weights = &mut scratch[..adjacency.row(i).len()];
-                    let mut inverse = [0.0];
-                    inverse_norms(h, i, &mut inverse);
-                    softmax_weights(
-                        adjacency,
-                        i,
-                        h,
-                        y,
-                        inverse[0] * inverse_temperature,
-                        weights,
-                    );
-                    weighted_sum(adjacency, i, weights, y, rows, slot);
-                }
-            });
+        run.threads.for_each_owned(&mut shards[..partition.shards()], |_, (rows, scratch)| {
+            scratch.resize(longest_row(adjacency), 0.0);
+            for (slot, i) in rows.range().enumerate() {
+                let weights = &mut scratch[..adjacency.row(i).len()];
+                let mut inverse = [0.0];
+                inverse_norms(h, i, &mut inverse);
+                softmax_weights(adjacency, i, h, y, inverse[0] * inverse_temperature, weights);
+                weighted_sum(adjacency, i, weights, y, rows, slot);
+            }
+        });
         run.memory.put_value(self.output, out);
         run.clock.mark("attention");
     }
 }
 
 fn longest_row(adjacency: &Pattern) -> usize {
-    adjacency
-        .offsets()
-        .windows(2)
-        .map(|pair| pair[1] - pair[0])
-        .max()
-        .unwrap_or(0)
+    adjacency.offsets().windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
 }
 
 /// `c = a + b`, `T_s = c_s + Σ_e w_(s,e) c_e` with the published code's weights.
@@ -167,52 +134,42 @@ impl PublishedAttend {
         self.weights.resize(adjacency.entries(), 0.0);
         let mut shards = partition.split_at(adjacency.offsets(), &mut self.weights);
         let factor = 1.0 / self.temperature;
-        run.threads
-            .for_each_owned(&mut shards[..partition.shards()], |s, weights| {
-                let mut rest = &mut **weights;
-                for e in partition.range(s) {
-                    let (row, tail) = rest.split_at_mut(adjacency.row(e).len());
-                    softmax_weights(adjacency, e, b, a, factor, row);
-                    rest = tail;
-                }
-            });
+        run.threads.for_each_owned(&mut shards[..partition.shards()], |s, weights| {
+            let mut rest = &mut **weights;
+            for e in partition.range(s) {
+                let (row, tail) = rest.split_at_mut(adjacency.row(e).len());
+                softmax_weights(adjacency, e, b, a, factor, row);
+                rest = tail;
+            }
+        });
     }
 }
 
 impl Op for PublishedAttend {
     fn ports(&self) -> Ports {
         let (reads, writes) = (self.targets.to_vec(), vec![self.own, self.output]);
-        Ports {
-            reads,
-            writes,
-            keeps: vec![],
-            in_place: false,
-            gradient: Gradient::None,
-        }
+        Ports { reads, writes, keeps: vec![], in_place: false, gradient: Gradient::None }
     }
 
     fn forward(&mut self, run: &mut Run<'_>) {
         let [mut own, mut out] = [self.own, self.output].map(|var| run.memory.take_value(var));
         let [a, b] = self.targets.map(|var| run.memory.value(var));
         let partition = run.views.partition();
-        run.threads
-            .for_each_cell(partition, [&mut own], |cell, [out]| {
-                add_into(a.cell(&cell), b.cell(&cell), out);
-            });
+        run.threads.for_each_cell(partition, [&mut own], |cell, [out]| {
+            add_into(a.cell(&cell), b.cell(&cell), out);
+        });
         self.weigh(run);
         let (adjacency, reverse, c) = (run.views.adjacency(), run.views.reverse(), &own);
         let weights = &self.weights;
         self.by_anchor.clear();
-        self.by_anchor
-            .extend(reverse.iter().map(|&k| weights[k as usize]));
+        self.by_anchor.extend(reverse.iter().map(|&k| weights[k as usize]));
         let by_anchor = &self.by_anchor;
         let mut shards = out.shards_mut(partition);
-        run.threads
-            .for_each_owned(&mut shards[..partition.shards()], |_, rows| {
-                for (slot, s) in rows.range().enumerate() {
-                    weighted_sum(adjacency, s, &by_anchor[adjacency.range(s)], c, rows, slot);
-                }
-            });
+        run.threads.for_each_owned(&mut shards[..partition.shards()], |_, rows| {
+            for (slot, s) in rows.range().enumerate() {
+                weighted_sum(adjacency, s, &by_anchor[adjacency.range(s)], c, rows, slot);
+            }
+        });
         run.memory.put_value(self.own, own);
         run.memory.put_value(self.output, out);
         run.clock.mark("attention");

@@ -28,11 +28,7 @@ pub(super) fn clean(tape: &mut Tape, graph: &Graph, h: Representations) -> Resul
                        use blnn or bgrl";
         return Err(Error::new(ErrorKind::Config, message).at(graph.name()));
     };
-    Ok(directions(
-        tape,
-        &weights(graph, |i, j| labels[i] == labels[j]),
-        h,
-    ))
+    Ok(directions(tape, &weights(graph, |i, j| labels[i] == labels[j]), h))
 }
 
 /// `1/|P_i|` for each entry (i, j) with j in P_i, 0 for the others.
@@ -42,11 +38,7 @@ fn weights(graph: &Graph, positive: impl Fn(usize, usize) -> bool) -> Vec<f32> {
         let is = |&j: &u32| positive(i, j as usize);
         let count = adjacency.row(i).iter().filter(|j| is(j)).count();
         let weight = 1.0 / count.max(1) as f32;
-        adjacency
-            .row(i)
-            .iter()
-            .map(move |j| if is(j) { weight } else { 0.0 })
-            .collect::<Vec<_>>()
+        adjacency.row(i).iter().map(move |j| if is(j) { weight } else { 0.0 }).collect::<Vec<_>>()
     };
     (0..graph.nodes()).flat_map(of_row).collect()
 }
@@ -55,16 +47,8 @@ fn directions(tape: &mut Tape, weights: &[f32], h: Representations) -> Vec<Direc
     let mut towards = |v: usize| {
         let own = h.target[1 - v];
         let target = tape.matrix(h.nodes, h.width, false);
-        tape.push(AddNeighbours {
-            targets: own,
-            output: target,
-            weights: weights.to_vec(),
-        });
-        Direction {
-            online: h.online[v],
-            target,
-            own,
-        }
+        tape.push(AddNeighbours { targets: own, output: target, weights: weights.to_vec() });
+        Direction { online: h.online[v], target, own }
     };
     vec![towards(0), towards(1)]
 }
@@ -80,13 +64,7 @@ struct AddNeighbours {
 impl Op for AddNeighbours {
     fn ports(&self) -> Ports {
         let (reads, writes) = (vec![self.targets], vec![self.output]);
-        Ports {
-            reads,
-            writes,
-            keeps: vec![],
-            in_place: false,
-            gradient: Gradient::None,
-        }
+        Ports { reads, writes, keeps: vec![], in_place: false, gradient: Gradient::None }
     }
 
     fn forward(&mut self, run: &mut Run<'_>) {
@@ -94,19 +72,11 @@ impl Op for AddNeighbours {
         let (y, adjacency) = (run.memory.value(self.targets), run.views.adjacency());
         let partition = run.views.partition();
         let mut shards = out.shards_mut(partition);
-        run.threads
-            .for_each_owned(&mut shards[..partition.shards()], |_, rows| {
-                for (slot, i) in rows.range().enumerate() {
-                    weighted_sum(
-                        adjacency,
-                        i,
-                        &self.weights[adjacency.range(i)],
-                        y,
-                        rows,
-                        slot,
-                    );
-                }
-            });
+        run.threads.for_each_owned(&mut shards[..partition.shards()], |_, rows| {
+            for (slot, i) in rows.range().enumerate() {
+                weighted_sum(adjacency, i, &self.weights[adjacency.range(i)], y, rows, slot);
+            }
+        });
         run.memory.put_value(self.output, out);
         run.clock.mark("attention");
     }

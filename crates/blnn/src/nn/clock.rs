@@ -12,10 +12,7 @@ pub(crate) struct Clock {
 impl Clock {
     /// A clock at zero.
     pub(crate) fn new() -> Self {
-        Self {
-            last: Instant::now(),
-            stages: Vec::with_capacity(16),
-        }
+        Self { last: Instant::now(), stages: Vec::with_capacity(16) }
     }
 
     /// Forgets the time since the last mark: it belongs to no stage.
@@ -36,9 +33,6 @@ impl Clock {
 
     /// Seconds of each stage so far.
     pub(crate) fn seconds(&self) -> Vec<(&'static str, f64)> {
-        self.stages
-            .iter()
-            .map(|(name, time)| (*name, time.as_secs_f64()))
-            .collect()
+        self.stages.iter().map(|(name, time)| (*name, time.as_secs_f64())).collect()
     }
 }

@@ -28,10 +28,7 @@ impl RunningStatistics {
     /// Mean 0 and variance 1.
     pub(crate) fn new(cols: usize) -> Self {
         let both = |value| [vec![value; cols], vec![value; cols]];
-        Self {
-            mean: both(0.0),
-            variance: both(1.0),
-        }
+        Self { mean: both(0.0), variance: both(1.0) }
     }
 
     /// `running ← (1 − m) running + m batch`, the variance being the unbiased one.
@@ -43,10 +40,7 @@ impl RunningStatistics {
                 *old = ((1.0 - m) * f64::from(*old) + m * new) as f32;
             };
             let k = kind.index();
-            self.mean[k]
-                .iter_mut()
-                .zip(&batch.mean)
-                .for_each(|(o, &n)| blend(o, n));
+            self.mean[k].iter_mut().zip(&batch.mean).for_each(|(o, &n)| blend(o, n));
             let variances = self.variance[k].iter_mut().zip(&batch.variance);
             variances.for_each(|(o, &n)| blend(o, n * unbias));
         }
@@ -149,11 +143,7 @@ impl Convolve {
         gradient: bool,
         from_inputs: bool,
     ) -> Self {
-        let LayerParameters {
-            weight,
-            bias,
-            slope,
-        } = layer;
+        let LayerParameters { weight, bias, slope } = layer;
         let state = State::default();
         Self {
             input,
@@ -178,19 +168,15 @@ impl Convolve {
         let cells = input.panels() * SHARDS;
         self.state.moments.resize_with(cells, Mutex::default);
         let moments_of = &self.state.moments;
-        run.threads
-            .for_each_cell(view.incoming().partition(), [out], |cell, [out]| {
-                gather_cell(view.incoming(), &cell, input, view.scale(), out);
-                if batch && !out.is_empty() {
-                    let shift: Columns = std::array::from_fn(|c| out[c]);
-                    let part = CellMoments {
-                        rows: cell.rows.len(),
-                        shift,
-                        moments: moments(out, &shift),
-                    };
-                    *lock(&moments_of[cell.panel * SHARDS + cell.shard]) = part;
-                }
-            });
+        run.threads.for_each_cell(view.incoming().partition(), [out], |cell, [out]| {
+            gather_cell(view.incoming(), &cell, input, view.scale(), out);
+            if batch && !out.is_empty() {
+                let shift: Columns = std::array::from_fn(|c| out[c]);
+                let part =
+                    CellMoments { rows: cell.rows.len(), shift, moments: moments(out, &shift) };
+                *lock(&moments_of[cell.panel * SHARDS + cell.shard]) = part;
+            }
+        });
         if batch {
             self.state.statistics.merge(out.cols(), &self.state.moments);
         }
@@ -209,13 +195,7 @@ impl Convolve {
         let statistics = &self.state.statistics;
         self.state.maps.clear();
         self.state.maps.extend((0..cols.div_ceil(PANEL)).map(|p| {
-            affine(
-                statistics,
-                weight.row_of(p, 0),
-                bias.row_of(p, 0),
-                slope.get(0, 0),
-                p,
-            )
+            affine(statistics, weight.row_of(p, 0), bias.row_of(p, 0), slope.get(0, 0), p)
         }));
     }
 
@@ -241,24 +221,18 @@ impl Convolve {
         for p in 0..cols.div_ceil(PANEL) {
             let sums = total(p);
             slope += sums.slope.iter().sum::<f64>();
-            self.state
-                .gradients
-                .push(input_gradient(&self.state.maps[p], &sums, rows));
+            self.state.gradients.push(input_gradient(&self.state.maps[p], &sums, rows));
             self.state.weight_grad.extend(sums.weight);
             self.state.bias_grad.extend(sums.bias);
         }
-        run.parameters
-            .add_grad(self.weight, self.state.weight_grad.iter().copied());
-        run.parameters
-            .add_grad(self.bias, self.state.bias_grad.iter().copied());
+        run.parameters.add_grad(self.weight, self.state.weight_grad.iter().copied());
+        run.parameters.add_grad(self.bias, self.state.bias_grad.iter().copied());
         run.parameters.add_grad(self.slope, std::iter::once(slope));
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 impl ColumnStatistics {
@@ -339,13 +313,7 @@ impl Op for Convolve {
             // Without a backward pass, H takes the place of C.
             false => vec![self.output],
         };
-        Ports {
-            reads: vec![self.input],
-            writes,
-            keeps,
-            in_place: false,
-            gradient,
-        }
+        Ports { reads: vec![self.input], writes, keeps, in_place: false, gradient }
     }
 
     fn forward(&mut self, run: &mut Run<'_>) {
@@ -357,31 +325,24 @@ impl Op for Convolve {
         self.propagate(run, &mut propagated);
         run.clock.mark("gather");
         let cols = propagated.cols();
-        if let Normalization::Batch {
-            running: Some(layer),
-        } = self.normalization
-        {
+        if let Normalization::Batch { running: Some(layer) } = self.normalization {
             let rows = propagated.rows();
             run.running[layer].update(&self.state.statistics, rows);
         }
         self.prepare_maps(run, cols);
-        let (maps, partition) = (
-            &self.state.maps,
-            run.views.view(self.view).incoming().partition(),
-        );
+        let (maps, partition) =
+            (&self.state.maps, run.views.view(self.view).incoming().partition());
         if self.gradient {
             let source = &propagated;
-            run.threads
-                .for_each_cell(partition, [&mut output], |cell, [out]| {
-                    affine_forward(&maps[cell.panel], source.cell(&cell), out);
-                });
+            run.threads.for_each_cell(partition, [&mut output], |cell, [out]| {
+                affine_forward(&maps[cell.panel], source.cell(&cell), out);
+            });
             run.memory.put_value(self.propagated, propagated);
             run.memory.put_value(self.output, output);
         } else {
-            run.threads
-                .for_each_cell(partition, [&mut propagated], |cell, [out]| {
-                    affine_in_place(&maps[cell.panel], out);
-                });
+            run.threads.for_each_cell(partition, [&mut propagated], |cell, [out]| {
+                affine_in_place(&maps[cell.panel], out);
+            });
             run.memory.put_value(self.output, propagated);
         }
         run.clock.mark("normalise");
@@ -393,32 +354,24 @@ impl Op for Convolve {
         let (rows, cols) = grad.shape();
         let view = run.views.view(self.view);
         let partition = view.incoming().partition();
-        self.state
-            .sums
-            .resize_with(grad.panels() * SHARDS, Mutex::default);
+        self.state.sums.resize_with(grad.panels() * SHARDS, Mutex::default);
         let (maps, sums) = (&self.state.maps, &self.state.sums);
-        run.threads
-            .for_each_cell(partition, [&mut grad], |cell, [grad]| {
-                let part = affine_sums(&maps[cell.panel], grad, propagated.cell(&cell));
-                *lock(&sums[cell.panel * SHARDS + cell.shard]) = part;
-            });
+        run.threads.for_each_cell(partition, [&mut grad], |cell, [grad]| {
+            let part = affine_sums(&maps[cell.panel], grad, propagated.cell(&cell));
+            *lock(&sums[cell.panel * SHARDS + cell.shard]) = part;
+        });
         self.finish_sums(run, rows, cols);
         let propagated = run.memory.value(self.propagated);
         let (maps, gradients) = (&self.state.maps, &self.state.gradients);
-        run.threads
-            .for_each_cell(partition, [&mut grad], |cell, [grad]| {
-                let (map, gradient) = (&maps[cell.panel], &gradients[cell.panel]);
-                let scale = &view.scale()[cell.rows.clone()];
-                affine_backward(map, gradient, propagated.cell(&cell), scale, grad);
-            });
+        run.threads.for_each_cell(partition, [&mut grad], |cell, [grad]| {
+            let (map, gradient) = (&maps[cell.panel], &gradients[cell.panel]);
+            let scale = &view.scale()[cell.rows.clone()];
+            affine_backward(map, gradient, propagated.cell(&cell), scale, grad);
+        });
         run.clock.mark("normalise");
         let mut input_grad = run.memory.take_grad(self.input);
         let scale = if self.from_inputs {
-            let factors = view
-                .scale()
-                .iter()
-                .zip(run.inputs.row_scale())
-                .map(|(a, b)| a * b);
+            let factors = view.scale().iter().zip(run.inputs.row_scale()).map(|(a, b)| a * b);
             self.state.row_scale.clear();
             self.state.row_scale.extend(factors);
             &self.state.row_scale

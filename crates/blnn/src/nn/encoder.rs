@@ -50,10 +50,7 @@ impl Encoder {
             }
         };
         let filled = |cols, value| Panels::from_matrix(&Matrix::from_fn(1, cols, |_, _| value));
-        let widths = [
-            (shape.features, shape.hidden),
-            (shape.hidden, shape.embedding),
-        ];
+        let widths = [(shape.features, shape.hidden), (shape.hidden, shape.embedding)];
         let mut parts = [1, 2].map(|k| {
             let (inputs, outputs) = widths[k as usize - 1];
             let draw = glorot_uniform(inputs, outputs, seed, first_stream + k - 1);
@@ -66,21 +63,13 @@ impl Encoder {
             Some((conv, layer))
         });
         let [first, second] = [0, 1].map(|k| parts[k].take().expect("both layers were made"));
-        Self {
-            shape,
-            conv: [first.0, second.0],
-            layers: [first.1, second.1],
-        }
+        Self { shape, conv: [first.0, second.0], layers: [first.1, second.1] }
     }
 
     /// All parameters, in a fixed order.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = ParameterId> + use<> {
         let each = |k: usize| {
-            let LayerParameters {
-                weight,
-                bias,
-                slope,
-            } = self.layers[k];
+            let LayerParameters { weight, bias, slope } = self.layers[k];
             [self.conv[k], weight, bias, slope]
         };
         [each(0), each(1)].into_iter().flatten()
@@ -96,11 +85,7 @@ impl Encoder {
     ) -> [Var; 2] {
         let Shape { nodes, hidden, .. } = self.shape;
         let projected = gradient.map(|g| tape.matrix(nodes, hidden, g));
-        tape.push(InputProject {
-            weight: self.conv[0],
-            outputs: projected,
-            gradient,
-        });
+        tape.push(InputProject { weight: self.conv[0], outputs: projected, gradient });
         [0, 1].map(|view| {
             self.encode_view(tape, view, projected[view], gradient[view], &normalization)
         })
@@ -115,33 +100,14 @@ impl Encoder {
         gradient: bool,
         normalization: &impl Fn(usize) -> Normalization,
     ) -> Var {
-        let Shape {
-            nodes,
-            hidden,
-            embedding,
-            ..
-        } = self.shape;
+        let Shape { nodes, hidden, embedding, .. } = self.shape;
         let [c1, h1] = [(); 2].map(|()| tape.matrix(nodes, hidden, gradient));
         let vars = [projected, c1, h1];
-        tape.push(Convolve::new(
-            vars,
-            self.layers[0],
-            view,
-            normalization(0),
-            gradient,
-            true,
-        ));
+        tape.push(Convolve::new(vars, self.layers[0], view, normalization(0), gradient, true));
         let [u2, c2, h2] = [(); 3].map(|()| tape.matrix(nodes, embedding, gradient));
         tape.push(Project::new(h1, self.conv[1], u2, view, gradient));
         let vars = [u2, c2, h2];
-        tape.push(Convolve::new(
-            vars,
-            self.layers[1],
-            view,
-            normalization(1),
-            gradient,
-            false,
-        ));
+        tape.push(Convolve::new(vars, self.layers[1], view, normalization(1), gradient, false));
         h2
     }
 }

@@ -24,13 +24,7 @@ impl Op for Leaf {
     fn ports(&self) -> Ports {
         let writes = vec![self.output];
         let gradient = Gradient::Backward;
-        Ports {
-            reads: vec![],
-            writes,
-            keeps: vec![],
-            in_place: false,
-            gradient,
-        }
+        Ports { reads: vec![], writes, keeps: vec![], in_place: false, gradient }
     }
 
     fn forward(&mut self, run: &mut Run<'_>) {
@@ -55,23 +49,14 @@ struct Dot {
 impl Op for Dot {
     fn ports(&self) -> Ports {
         let gradient = Gradient::Eager;
-        Ports {
-            reads: vec![self.input],
-            writes: vec![],
-            keeps: vec![],
-            in_place: false,
-            gradient,
-        }
+        Ports { reads: vec![self.input], writes: vec![], keeps: vec![], in_place: false, gradient }
     }
 
     fn forward(&mut self, run: &mut Run<'_>) {
         let value = run.memory.value(self.input).to_matrix();
         let products = value.data().iter().zip(self.weights.data());
         let nodes = products.map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
-        *self.loss.lock().unwrap() = Loss {
-            nodes,
-            neighbours: 0.0,
-        };
+        *self.loss.lock().unwrap() = Loss { nodes, neighbours: 0.0 };
         let mut grad = run.memory.take_grad(self.input);
         grad.data_mut().fill(0.0);
         grad.copy_from(&self.weights);
@@ -80,9 +65,7 @@ impl Op for Dot {
 }
 
 fn sample(rows: usize, cols: usize, seed: f32) -> Matrix {
-    Matrix::from_fn(rows, cols, |i, j| {
-        ((i * 37 + j * 11) as f32 * 0.7 + seed).sin()
-    })
+    Matrix::from_fn(rows, cols, |i, j| ((i * 37 + j * 11) as f32 * 0.7 + seed).sin())
 }
 
 fn ring() -> Pattern {
@@ -129,16 +112,13 @@ impl Bench {
     }
 
     fn parameter(&mut self, name: &str, value: &Matrix) -> ParameterId {
-        self.parameters
-            .add_trained(name, Panels::from_matrix(value))
+        self.parameters.add_trained(name, Panels::from_matrix(value))
     }
 
     fn layer(&mut self, width: usize) -> LayerParameters {
         LayerParameters {
-            weight: self.parameter(
-                "weight",
-                &Matrix::from_fn(1, width, |_, j| 0.7 + j as f32 * 0.1),
-            ),
+            weight: self
+                .parameter("weight", &Matrix::from_fn(1, width, |_, j| 0.7 + j as f32 * 0.1)),
             bias: self.parameter("bias", &sample(1, width, 0.4)),
             slope: self.parameter("slope", &Matrix::from_fn(1, 1, |_, _| 0.3)),
         }
@@ -197,9 +177,7 @@ impl Bench {
     fn check_leaf(&mut self, value: &Arc<Mutex<Matrix>>, grad: &Arc<Mutex<Matrix>>) {
         self.loss();
         let grad = grad.lock().unwrap().clone();
-        self.compare("input", &grad, |_, k, by| {
-            value.lock().unwrap().data_mut()[k] += by
-        });
+        self.compare("input", &grad, |_, k, by| value.lock().unwrap().data_mut()[k] += by);
     }
 }
 
@@ -213,11 +191,7 @@ fn sparse_features(alike: bool) -> Features {
     for i in 0..NODES {
         for j in entries(i) {
             indices.push(j as u32);
-            values.push(if alike {
-                1.0 / (1 + i % 3) as f32
-            } else {
-                0.5 + (i + j) as f32 * 0.05
-            });
+            values.push(if alike { 1.0 / (1 + i % 3) as f32 } else { 0.5 + (i + j) as f32 * 0.05 });
         }
         offsets.push(indices.len());
     }
@@ -235,11 +209,7 @@ fn check_input_layer(features: &Features, gradient: [bool; 2]) {
     let weight = bench.parameter("conv", &sample(FEATURES, WIDTH, 0.1));
     let layer = bench.layer(WIDTH);
     let outputs = gradient.map(|g| bench.tape.matrix(NODES, WIDTH, g));
-    bench.tape.push(InputProject {
-        weight,
-        outputs,
-        gradient,
-    });
+    bench.tape.push(InputProject { weight, outputs, gradient });
     let view = gradient.iter().position(|&g| g).unwrap();
     let [c, h] = [(); 2].map(|()| bench.tape.matrix(NODES, WIDTH, true));
     let op = Convolve::new([outputs[view], c, h], layer, view, batch(), true, true);
@@ -247,32 +217,14 @@ fn check_input_layer(features: &Features, gradient: [bool; 2]) {
     if gradient == [true, true] {
         // The second view takes part with a convolution and a loss of its own.
         let [c2, h2] = [(); 2].map(|()| bench.tape.matrix(NODES, WIDTH, true));
-        bench.tape.push(Convolve::new(
-            [outputs[1], c2, h2],
-            layer,
-            1,
-            batch(),
-            true,
-            true,
-        ));
+        bench.tape.push(Convolve::new([outputs[1], c2, h2], layer, 1, batch(), true, true));
         let both = bench.tape.matrix(NODES, WIDTH, true);
-        bench.tape.push(Sum {
-            inputs: [h, h2],
-            output: both,
-        });
+        bench.tape.push(Sum { inputs: [h, h2], output: both });
         let weights = sample(NODES, WIDTH, 0.9);
-        bench.tape.push(Dot {
-            input: both,
-            weights,
-            loss: bench.loss.clone(),
-        });
+        bench.tape.push(Dot { input: both, weights, loss: bench.loss.clone() });
     } else {
         let weights = sample(NODES, WIDTH, 0.9);
-        bench.tape.push(Dot {
-            input: h,
-            weights,
-            loss: bench.loss.clone(),
-        });
+        bench.tape.push(Dot { input: h, weights, loss: bench.loss.clone() });
     }
     bench.check_parameters();
 }
@@ -286,30 +238,20 @@ struct Sum {
 impl Op for Sum {
     fn ports(&self) -> Ports {
         let (reads, writes) = (self.inputs.to_vec(), vec![self.output]);
-        Ports {
-            reads,
-            writes,
-            keeps: vec![],
-            in_place: false,
-            gradient: Gradient::Backward,
-        }
+        Ports { reads, writes, keeps: vec![], in_place: false, gradient: Gradient::Backward }
     }
 
     fn forward(&mut self, run: &mut Run<'_>) {
         let mut out = run.memory.take_value(self.output);
         let [a, b] = self.inputs.map(|v| run.memory.value(v).data());
-        out.data_mut()
-            .iter_mut()
-            .zip(a.iter().zip(b))
-            .for_each(|(o, (a, b))| *o = a + b);
+        out.data_mut().iter_mut().zip(a.iter().zip(b)).for_each(|(o, (a, b))| *o = a + b);
         run.memory.put_value(self.output, out);
     }
 
     fn backward(&mut self, run: &mut Run<'_>) {
         for input in self.inputs {
             let mut grad = run.memory.take_grad(input);
-            grad.data_mut()
-                .copy_from_slice(run.memory.grad(self.output).data());
+            grad.data_mut().copy_from_slice(run.memory.grad(self.output).data());
             run.memory.put_grad(input, grad);
         }
     }
@@ -317,11 +259,7 @@ impl Op for Sum {
 
 #[test]
 fn input_projection_and_convolution() {
-    for features in [
-        sparse_features(true),
-        sparse_features(false),
-        dense_features(),
-    ] {
+    for features in [sparse_features(true), sparse_features(false), dense_features()] {
         for gradient in [[true, true], [true, false], [false, true]] {
             check_input_layer(&features, gradient);
         }
@@ -335,22 +273,12 @@ fn projection_and_convolution() {
     let layer = bench.layer(OUT);
     let [value, grad] = [0.3, 0.0].map(|s| Arc::new(Mutex::new(sample(NODES, WIDTH, s))));
     let input = bench.tape.matrix(NODES, WIDTH, true);
-    bench.tape.push(Leaf {
-        output: input,
-        value: value.clone(),
-        grad: grad.clone(),
-    });
+    bench.tape.push(Leaf { output: input, value: value.clone(), grad: grad.clone() });
     let [u, c, h] = [(); 3].map(|()| bench.tape.matrix(NODES, OUT, true));
     bench.tape.push(Project::new(input, weight, u, 1, true));
-    bench
-        .tape
-        .push(Convolve::new([u, c, h], layer, 1, batch(), true, false));
+    bench.tape.push(Convolve::new([u, c, h], layer, 1, batch(), true, false));
     let weights = sample(NODES, OUT, 0.9);
-    bench.tape.push(Dot {
-        input: h,
-        weights,
-        loss: bench.loss.clone(),
-    });
+    bench.tape.push(Dot { input: h, weights, loss: bench.loss.clone() });
     bench.check_parameters();
     bench.check_leaf(&value, &grad);
 }
@@ -368,24 +296,14 @@ fn prediction_and_loss() {
     let mut leaf = |seed: f32, wants_grad: bool| {
         let [value, grad] = [seed, 0.0].map(|s| Arc::new(Mutex::new(sample(NODES, OUT, s))));
         let output = bench.tape.matrix(NODES, OUT, wants_grad);
-        bench.tape.push(Leaf {
-            output,
-            value: value.clone(),
-            grad: grad.clone(),
-        });
+        bench.tape.push(Leaf { output, value: value.clone(), grad: grad.clone() });
         (output, value, grad)
     };
     let (first, second) = (leaf(0.5, true), leaf(0.6, true));
     let [(target, ..), (own, ..)] = [leaf(0.7, false), leaf(0.8, false)];
-    let towards = |online: Var| Direction {
-        online,
-        target,
-        own,
-    };
+    let towards = |online: Var| Direction { online, target, own };
     let directions = vec![towards(first.0), towards(second.0)];
-    bench
-        .tape
-        .push(Predict::new(directions, predictor, bench.loss.clone()));
+    bench.tape.push(Predict::new(directions, predictor, bench.loss.clone()));
     bench.check_parameters();
     bench.check_leaf(&first.1, &first.2);
     bench.check_leaf(&second.1, &second.2);

@@ -28,10 +28,9 @@ impl Inputs {
     pub(crate) fn new(features: &Features, threads: &Threads) -> Self {
         match features {
             Features::Sparse(x) => Self::Sparse(Box::new(MaskedInputs::new(x, threads))),
-            Features::Dense(x) => Self::Dense {
-                x: Panels::from_matrix(x),
-                ones: vec![1.0; x.rows()],
-            },
+            Features::Dense(x) => {
+                Self::Dense { x: Panels::from_matrix(x), ones: vec![1.0; x.rows()] }
+            }
         }
     }
 
@@ -71,19 +70,10 @@ pub(crate) struct InputProject {
 
 impl Op for InputProject {
     fn ports(&self) -> Ports {
-        let gradient = if self.gradient.contains(&true) {
-            Gradient::Backward
-        } else {
-            Gradient::None
-        };
+        let gradient =
+            if self.gradient.contains(&true) { Gradient::Backward } else { Gradient::None };
         let writes = self.outputs.to_vec();
-        Ports {
-            reads: vec![],
-            writes,
-            keeps: vec![],
-            in_place: false,
-            gradient,
-        }
+        Ports { reads: vec![], writes, keeps: vec![], in_place: false, gradient }
     }
 
     fn forward(&mut self, run: &mut Run<'_>) {
@@ -142,10 +132,9 @@ impl InputProject {
         let mut both = run.memory.scratch(rows, cols);
         let [a, b] = self.outputs.map(|v| run.memory.grad(v));
         let partition = Partition::even(rows);
-        run.threads
-            .for_each_cell(&partition, [&mut both], |cell, [out]| {
-                add_into(a.cell(&cell), b.cell(&cell), out);
-            });
+        run.threads.for_each_cell(&partition, [&mut both], |cell, [out]| {
+            add_into(a.cell(&cell), b.cell(&cell), out);
+        });
         Some(both)
     }
 }
@@ -161,9 +150,7 @@ fn masked_rows(weight: &Panels, keep: &[bool], memory: &mut Memory) -> Panels {
 fn clear_rows(matrix: &mut Panels, keep: &[bool]) {
     for p in 0..matrix.panels() {
         let rows = matrix.panel_mut(p).chunks_exact_mut(blnn_kernels::PANEL);
-        rows.zip(keep)
-            .filter(|(_, keep)| !**keep)
-            .for_each(|(row, _)| row.fill(0.0));
+        rows.zip(keep).filter(|(_, keep)| !**keep).for_each(|(row, _)| row.fill(0.0));
     }
 }
 
@@ -181,9 +168,6 @@ fn dense_gradient(
         let Some(grad) = grad else { continue };
         transposed_product_all(x, grad, share, Store::Overwrite, threads);
         clear_rows(share, views.view(v).keep_features());
-        out.data_mut()
-            .iter_mut()
-            .zip(share.data())
-            .for_each(|(o, s)| *o += s);
+        out.data_mut().iter_mut().zip(share.data()).for_each(|(o, s)| *o += s);
     }
 }

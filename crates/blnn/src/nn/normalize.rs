@@ -17,21 +17,14 @@ pub(crate) struct NormalizeRows {
 impl Op for NormalizeRows {
     fn ports(&self) -> Ports {
         let (reads, writes) = (vec![self.input], vec![self.output]);
-        Ports {
-            reads,
-            writes,
-            keeps: vec![],
-            in_place: true,
-            gradient: Gradient::None,
-        }
+        Ports { reads, writes, keeps: vec![], in_place: true, gradient: Gradient::None }
     }
 
     fn forward(&mut self, run: &mut Run<'_>) {
         let mut y = run.memory.take_value(self.input);
         let partition = Partition::even(y.rows());
         let mut shards = y.shards_mut(&partition);
-        run.threads
-            .for_each_owned(&mut shards[..partition.shards()], |_, rows| normalize(rows));
+        run.threads.for_each_owned(&mut shards[..partition.shards()], |_, rows| normalize(rows));
         run.memory.put_value(self.output, y);
         run.clock.mark("targets");
     }

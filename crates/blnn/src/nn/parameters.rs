@@ -35,12 +35,7 @@ impl Parameters {
     }
 
     fn add(&mut self, name: String, value: Panels, grad: Panels) -> ParameterId {
-        self.all.push(Parameter {
-            name,
-            value,
-            grad,
-            fresh: true,
-        });
+        self.all.push(Parameter { name, value, grad, fresh: true });
         ParameterId(self.all.len() - 1)
     }
 
@@ -74,10 +69,7 @@ impl Parameters {
     /// [`Parameters::put`].
     pub(crate) fn take(&mut self, id: ParameterId) -> (Panels, Panels) {
         let parameter = &mut self.all[id.0];
-        (
-            std::mem::take(&mut parameter.value),
-            std::mem::take(&mut parameter.grad),
-        )
+        (std::mem::take(&mut parameter.value), std::mem::take(&mut parameter.grad))
     }
 
     /// Puts back what [`Parameters::take`] took out.
@@ -95,10 +87,7 @@ impl Parameters {
     /// stored) or a further one (to be added).
     pub(crate) fn write_grad(&mut self, id: ParameterId, write: impl FnOnce(&mut Panels, bool)) {
         let parameter = &mut self.all[id.0];
-        write(
-            &mut parameter.grad,
-            std::mem::replace(&mut parameter.fresh, false),
-        );
+        write(&mut parameter.grad, std::mem::replace(&mut parameter.fresh, false));
     }
 
     /// Adds a share to the gradient of a vector.
@@ -106,11 +95,7 @@ impl Parameters {
         self.write_grad(id, |grad, fresh| {
             let cols = grad.cols();
             for (slot, value) in grad.data_mut()[..cols].iter_mut().zip(share) {
-                *slot = if fresh {
-                    value as f32
-                } else {
-                    *slot + value as f32
-                };
+                *slot = if fresh { value as f32 } else { *slot + value as f32 };
             }
         });
     }

@@ -18,10 +18,7 @@ const BLOCK_ROWS: usize = 126;
 /// Rows of a block of a shard: even blocks of whole register tiles.
 fn block_rows(shard_rows: usize) -> usize {
     let blocks = shard_rows.div_ceil(BLOCK_ROWS).max(1);
-    shard_rows
-        .div_ceil(blocks)
-        .next_multiple_of(14)
-        .clamp(14, BLOCK_ROWS)
+    shard_rows.div_ceil(blocks).next_multiple_of(14).clamp(14, BLOCK_ROWS)
 }
 
 /// The predictor's parameters: `z = PReLU(h W₁ + b₁) W₂ + b₂`.
@@ -106,14 +103,7 @@ impl Shard {
     }
 
     fn clear(&mut self) {
-        let Self {
-            weight1,
-            weight2,
-            bias1,
-            bias2,
-            slopes,
-            ..
-        } = self;
+        let Self { weight1, weight2, bias1, bias2, slopes, .. } = self;
         for share in [weight1, weight2, bias1, bias2, slopes] {
             share.data_mut().fill(0.0);
         }
@@ -153,33 +143,17 @@ impl Shard {
         online_grad: &mut RowsMut<'_>,
     ) {
         let input = online.rows_ref(first..first + rows);
-        product(
-            &input,
-            shared.weight1,
-            &mut self.pre.rows_mut(0..rows),
-            Store::Overwrite,
-        );
+        product(&input, shared.weight1, &mut self.pre.rows_mut(0..rows), Store::Overwrite);
         let used = 0..rows * PANEL;
         for p in 0..self.pre.panels() {
-            let (pre, act) = (
-                &mut self.pre.panel_mut(p)[used.clone()],
-                self.act.panel_mut(p),
-            );
+            let (pre, act) = (&mut self.pre.panel_mut(p)[used.clone()], self.act.panel_mut(p));
             let bias = columns(shared.bias1.panel(p));
             bias_act(pre, bias, shared.slope, &mut act[used.clone()]);
         }
         let act = self.act.rows_ref(0..rows);
-        product(
-            &act,
-            shared.weight2,
-            &mut self.z.rows_mut(0..rows),
-            Store::Overwrite,
-        );
+        product(&act, shared.weight2, &mut self.z.rows_mut(0..rows), Store::Overwrite);
         for p in 0..self.z.panels() {
-            add_bias(
-                &mut self.z.panel_mut(p)[used.clone()],
-                columns(shared.bias2.panel(p)),
-            );
+            add_bias(&mut self.z.panel_mut(p)[used.clone()], columns(shared.bias2.panel(p)));
         }
         self.pull(target, own, first, rows, shared.nodes);
         self.back(shared, &input, rows, online_grad);
@@ -209,12 +183,7 @@ impl Shard {
     ) {
         let used = 0..rows * PANEL;
         let z_grad = self.z_grad.rows_ref(0..rows);
-        transposed_product(
-            &self.act.rows_ref(0..rows),
-            &z_grad,
-            &mut self.weight2,
-            Store::Add,
-        );
+        transposed_product(&self.act.rows_ref(0..rows), &z_grad, &mut self.weight2, Store::Add);
         for p in 0..self.z_grad.panels() {
             let total = columns_mut(self.bias2.panel_mut(p));
             add_column_sums(&self.z_grad.panel(p)[used.clone()], total);
@@ -225,13 +194,7 @@ impl Shard {
             let pre = &self.pre.panel(p)[used.clone()];
             let grad = &mut self.hidden_grad.panel_mut(p)[used.clone()];
             let bias = columns_mut(self.bias1.panel_mut(p));
-            act_backward(
-                pre,
-                shared.slope,
-                grad,
-                bias,
-                columns_mut(self.slopes.panel_mut(p)),
-            );
+            act_backward(pre, shared.slope, grad, bias, columns_mut(self.slopes.panel_mut(p)));
         }
         let hidden = self.hidden_grad.rows_ref(0..rows);
         transposed_product(input, &hidden, &mut self.weight1, Store::Add);
@@ -250,13 +213,7 @@ impl Predict {
         loss: std::sync::Arc<std::sync::Mutex<Loss>>,
     ) -> Self {
         assert!(directions.len() <= 2, "a prediction from each view at most");
-        Self {
-            directions,
-            parameters,
-            shards: Vec::new(),
-            transposed: Default::default(),
-            loss,
-        }
+        Self { directions, parameters, shards: Vec::new(), transposed: Default::default(), loss }
     }
 
     fn prepare(&mut self, parameters: &Parameters) {
@@ -264,8 +221,7 @@ impl Predict {
             [self.parameters.weight1, self.parameters.weight2].map(|id| parameters.value(id));
         let (width, hidden) = w1.shape();
         if self.shards.is_empty() {
-            self.shards
-                .resize_with(SHARDS, || Shard::new(width, hidden));
+            self.shards.resize_with(SHARDS, || Shard::new(width, hidden));
             self.transposed = [Panels::zeros(hidden, width), Panels::zeros(width, hidden)];
         }
         w1.transpose_into(&mut self.transposed[0]);
@@ -296,27 +252,14 @@ impl Predict {
             loss.nodes += shard.loss.nodes;
             loss.neighbours += shard.loss.neighbours;
         }
-        *self
-            .loss
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = loss;
+        *self.loss.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = loss;
     }
 }
 
 impl Op for Predict {
     fn ports(&self) -> Ports {
-        let reads = self
-            .directions
-            .iter()
-            .flat_map(|d| [d.online, d.target, d.own])
-            .collect();
-        Ports {
-            reads,
-            writes: vec![],
-            keeps: vec![],
-            in_place: false,
-            gradient: Gradient::Eager,
-        }
+        let reads = self.directions.iter().flat_map(|d| [d.online, d.target, d.own]).collect();
+        Ports { reads, writes: vec![], keeps: vec![], in_place: false, gradient: Gradient::Eager }
     }
 
     fn forward(&mut self, run: &mut Run<'_>) {
@@ -335,9 +278,7 @@ impl Op for Predict {
             nodes,
         };
         let mut grads: [Panels; 2] = std::array::from_fn(|d| {
-            self.directions
-                .get(d)
-                .map_or_else(Panels::default, |d| run.memory.take_grad(d.online))
+            self.directions.get(d).map_or_else(Panels::default, |d| run.memory.take_grad(d.online))
         });
         let partition = Partition::even(nodes);
         {
@@ -349,10 +290,7 @@ impl Op for Predict {
             };
             let mut shards = self.shards.iter_mut();
             let mut work: [_; SHARDS] = std::array::from_fn(|s| {
-                (
-                    shards.next().expect("SHARDS shards"),
-                    [first[s].take(), second[s].take()],
-                )
+                (shards.next().expect("SHARDS shards"), [first[s].take(), second[s].take()])
             });
             let (directions, memory) = (&self.directions, &*run.memory);
             run.threads.for_each_owned(&mut work, |s, (shard, grads)| {

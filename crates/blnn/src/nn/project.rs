@@ -26,7 +26,7 @@ pub(crate) struct Project {
 }
 
 /// Rows whose inputs and gradients stay in the level-2 cache for two products.
-const BLOCK_ROWS: usize = 252;
+const BLOCK_ROWS: usize = 126;
 
 impl Project {
     /// The operation `output = D input weight` of a view.
@@ -37,14 +37,7 @@ impl Project {
         view: usize,
         gradient: bool,
     ) -> Self {
-        Self {
-            input,
-            weight,
-            output,
-            view,
-            gradient,
-            shares: Vec::new(),
-        }
+        Self { input, weight, output, view, gradient, shares: Vec::new() }
     }
 }
 
@@ -55,21 +48,12 @@ impl Op for Project {
             false => (Gradient::None, vec![]),
         };
         let (reads, writes) = (vec![self.input], vec![self.output]);
-        Ports {
-            reads,
-            writes,
-            keeps,
-            in_place: false,
-            gradient,
-        }
+        Ports { reads, writes, keeps, in_place: false, gradient }
     }
 
     fn forward(&mut self, run: &mut Run<'_>) {
         let mut out = run.memory.take_value(self.output);
-        let (input, weight) = (
-            run.memory.value(self.input),
-            run.parameters.value(self.weight),
-        );
+        let (input, weight) = (run.memory.value(self.input), run.parameters.value(self.weight));
         let scale = run.views.view(self.view).scale();
         product_all(input, weight, Some(scale), &mut out, run.threads);
         run.memory.put_value(self.output, out);
@@ -79,12 +63,9 @@ impl Op for Project {
     fn backward(&mut self, run: &mut Run<'_>) {
         let (rows, cols) = run.parameters.value(self.weight).shape();
         let mut transposed = run.memory.scratch(cols, rows);
-        run.parameters
-            .value(self.weight)
-            .transpose_into(&mut transposed);
+        run.parameters.value(self.weight).transpose_into(&mut transposed);
         let mut input_grad = run.memory.take_grad(self.input);
-        self.shares
-            .resize_with(SHARDS, || Panels::zeros(rows, cols));
+        self.shares.resize_with(SHARDS, || Panels::zeros(rows, cols));
         let (input, grad) = (run.memory.value(self.input), run.memory.grad(self.output));
         let partition = Partition::even(grad.rows());
         let mut parts = input_grad.shards_mut(&partition).map(Some);

@@ -165,10 +165,7 @@ impl std::fmt::Debug for Tape {
 impl Tape {
     /// A new matrix, to be written by one operation.
     pub(crate) fn matrix(&mut self, rows: usize, cols: usize, wants_grad: bool) -> Var {
-        self.matrices.push(Matrix {
-            shape: (rows, cols),
-            wants_grad,
-        });
+        self.matrices.push(Matrix { shape: (rows, cols), wants_grad });
         Var(self.matrices.len() - 1)
     }
 
@@ -190,16 +187,11 @@ impl Tape {
         self.dead = self.ops.iter().map(|_| Dead::default()).collect();
         for var in (0..self.matrices.len()).map(Var) {
             let last = |of: fn(&Ports) -> &Vec<Var>| {
-                self.ops
-                    .iter()
-                    .rposition(|(_, ports)| of(ports).contains(&var))
+                self.ops.iter().rposition(|(_, ports)| of(ports).contains(&var))
             };
             // Backward passes run from the last operation to the first: the first that keeps a
             // value is the last to use it.
-            let kept = self
-                .ops
-                .iter()
-                .position(|(_, ports)| ports.keeps.contains(&var));
+            let kept = self.ops.iter().position(|(_, ports)| ports.keeps.contains(&var));
             if self.outputs.contains(&var) {
             } else if let Some(op) = kept {
                 self.dead[op].after_backward.push(var);
@@ -212,11 +204,7 @@ impl Tape {
     fn provide(&self, var: Var, memory: &mut Memory, grad: bool) {
         let (rows, cols) = self.matrices[var.0].shape;
         let buffer = memory.scratch(rows, cols);
-        let slot = if grad {
-            &mut memory.grads[var.0]
-        } else {
-            &mut memory.values[var.0]
-        };
+        let slot = if grad { &mut memory.grads[var.0] } else { &mut memory.values[var.0] };
         let old = std::mem::replace(slot, buffer);
         memory.release(old);
     }
@@ -229,19 +217,12 @@ impl Tape {
 
     /// Runs all operations forward.
     pub(crate) fn forward(&mut self, run: &mut Run<'_>) {
-        run.memory
-            .values
-            .resize_with(self.matrices.len(), Panels::default);
-        run.memory
-            .grads
-            .resize_with(self.matrices.len(), Panels::default);
+        run.memory.values.resize_with(self.matrices.len(), Panels::default);
+        run.memory.grads.resize_with(self.matrices.len(), Panels::default);
         let mut ops = std::mem::take(&mut self.ops);
         for ((op, ports), dead) in ops.iter_mut().zip(&self.dead) {
             if !ports.in_place {
-                ports
-                    .writes
-                    .iter()
-                    .for_each(|&var| self.provide(var, run.memory, false));
+                ports.writes.iter().for_each(|&var| self.provide(var, run.memory, false));
             }
             if ports.gradient == Gradient::Eager {
                 self.provide_grads(ports, run.memory);

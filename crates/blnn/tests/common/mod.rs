@@ -105,8 +105,7 @@ impl Npz {
         let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
         let options = SimpleFileOptions::default().compression_method(method);
         for (name, bytes) in &self.0 {
-            zip.start_file(format!("{name}.npy"), options)
-                .expect("writing to memory");
+            zip.start_file(format!("{name}.npy"), options).expect("writing to memory");
             zip.write_all(bytes).expect("writing to memory");
         }
         zip.finish().expect("writing to memory").into_inner()

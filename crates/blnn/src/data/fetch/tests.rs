@@ -51,9 +51,7 @@ fn respond(mut stream: TcpStream, answer: &Answer) -> String {
     let send = |stream: &mut TcpStream, head: String, body: &[u8]| {
         let head = format!("HTTP/1.1 {head}\r\nConnection: close\r\n\r\n");
         // The client may hang up first; that is its right.
-        let _ = stream
-            .write_all(head.as_bytes())
-            .and_then(|()| stream.write_all(body));
+        let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
     };
     let announced = format!("200 OK\r\nContent-Length: {n}");
     match *answer {
@@ -88,10 +86,7 @@ fn respond(mut stream: TcpStream, answer: &Answer) -> String {
 
 fn read_request(stream: &TcpStream) -> String {
     let lines = io::BufReader::new(stream).lines().map(Result::unwrap);
-    lines
-        .take_while(|line| !line.is_empty())
-        .map(|line| line + "\n")
-        .collect()
+    lines.take_while(|line| !line.is_empty()).map(|line| line + "\n").collect()
 }
 
 fn range_start(request: &str) -> Option<usize> {
@@ -101,9 +96,7 @@ fn range_start(request: &str) -> Option<usize> {
 }
 
 fn wait_for_hang_up(stream: &mut TcpStream) {
-    stream
-        .set_read_timeout(Some(Duration::from_secs(5)))
-        .unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     let _ = stream.read(&mut [0]);
 }
 
@@ -115,10 +108,7 @@ struct Trial {
 
 impl Trial {
     fn new() -> Self {
-        Self {
-            folder: tempfile::tempdir().unwrap(),
-            progress: Vec::new(),
-        }
+        Self { folder: tempfile::tempdir().unwrap(), progress: Vec::new() }
     }
 
     fn target(&self) -> PathBuf {
@@ -178,17 +168,8 @@ fn a_good_server_is_served_from() {
     trial.run(&url).unwrap();
     trial.assert_complete();
     let total = Some(content().len() as u64);
-    assert_eq!(
-        trial.progress.first(),
-        Some(&Progress { received: 0, total })
-    );
-    assert_eq!(
-        trial.progress.last(),
-        Some(&Progress {
-            received: 300_000,
-            total
-        })
-    );
+    assert_eq!(trial.progress.first(), Some(&Progress { received: 0, total }));
+    assert_eq!(trial.progress.last(), Some(&Progress { received: 300_000, total }));
     let requests = server.join().unwrap();
     assert!(range_start(&requests[0]).is_none());
 }
@@ -209,15 +190,8 @@ fn a_stall_ends_in_time_and_the_download_continues() {
     let mut trial = Trial::new();
     let start = std::time::Instant::now();
     let text = message(trial.run(&url));
-    assert!(
-        start.elapsed() < Duration::from_secs(3),
-        "{:?}",
-        start.elapsed()
-    );
-    assert!(
-        text.contains("silent for 0.25 s after 120000 of 300000 bytes"),
-        "{text}"
-    );
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    assert!(text.contains("silent for 0.25 s after 120000 of 300000 bytes"), "{text}");
     trial.assert_nothing_under_its_name();
     trial.run(&url).unwrap();
     trial.assert_complete();
@@ -247,10 +221,7 @@ fn a_cut_is_noticed_and_the_download_continues() {
     let (url, server) = serve(vec![Answer::Cut(200_000), Answer::Rest]);
     let mut trial = Trial::new();
     let text = message(trial.run(&url));
-    assert!(
-        text.contains("broke off after 200000 of 300000 bytes"),
-        "{text}"
-    );
+    assert!(text.contains("broke off after 200000 of 300000 bytes"), "{text}");
     assert!(text.contains("run the command again"), "{text}");
     trial.assert_nothing_under_its_name();
     trial.run(&url).unwrap();
@@ -273,10 +244,7 @@ fn a_lie_is_removed_and_told() {
     let (url, _server) = serve(vec![Answer::Lie]);
     let mut trial = Trial::new();
     let text = message(trial.run(&url));
-    assert!(
-        text.contains("another file than the published one: wrong sum"),
-        "{text}"
-    );
+    assert!(text.contains("another file than the published one: wrong sum"), "{text}");
     trial.assert_nothing_under_its_name();
     assert!(!trial.part().exists());
 }
@@ -303,10 +271,7 @@ fn a_server_that_ignores_the_range_is_read_from_the_start() {
 
 #[test]
 fn a_server_that_cannot_continue_is_asked_for_the_whole() {
-    for answer in [
-        Answer::Status("416 Range Not Satisfiable"),
-        Answer::WrongRange,
-    ] {
+    for answer in [Answer::Status("416 Range Not Satisfiable"), Answer::WrongRange] {
         let (url, server) = serve(vec![answer, Answer::Whole]);
         let mut trial = Trial::new();
         // Longer than the file, as after a change at the publisher's.
@@ -331,11 +296,7 @@ fn a_part_of_another_file_is_dropped_after_the_check() {
 
 #[test]
 fn refusals_are_told_with_their_status() {
-    for status in [
-        "404 Not Found",
-        "500 Internal Server Error",
-        "403 Forbidden",
-    ] {
+    for status in ["404 Not Found", "500 Internal Server Error", "403 Forbidden"] {
         let (url, _server) = serve(vec![Answer::Status(status)]);
         let mut trial = Trial::new();
         let text = message(trial.run(&url));
@@ -347,11 +308,7 @@ fn refusals_are_told_with_their_status() {
 #[test]
 fn a_folder_that_cannot_be_made_is_named() {
     let mut trial = Trial::new();
-    fs::write(
-        trial.folder.path().join("cache"),
-        "a file in the folder's place",
-    )
-    .unwrap();
+    fs::write(trial.folder.path().join("cache"), "a file in the folder's place").unwrap();
     let error = trial.run("http://127.0.0.1:9/file.bin").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
     assert!(error.to_string().contains("cache"), "{error}");
