@@ -228,10 +228,10 @@ mod tests {
         let scale: Vec<f32> = (0..6).map(|i| 0.5 + i as f32).collect();
         let mut out = Panels::zeros(6, 45);
         gather_sum(&s, &Panels::from_matrix(&x), &scale, &mut out, &threads);
-        for i in 0..6 {
+        for (i, factor) in scale.iter().enumerate() {
             for j in 0..45 {
                 let want: f32 =
-                    s.row(i).iter().map(|&r| x.get(r as usize, j)).sum::<f32>() * scale[i];
+                    s.row(i).iter().map(|&r| x.get(r as usize, j)).sum::<f32>() * factor;
                 assert!((out.get(i, j) - want).abs() < 1e-5);
             }
         }

@@ -3,6 +3,11 @@
 //! This is the only crate of the project with `unsafe` code. Every public function is safe,
 //! checks its shapes once at entry, and gives the same bits at any thread count.
 
+#![expect(
+    clippy::inline_always,
+    reason = "a kernel must land in the wrapper that has the vector instructions"
+)]
+
 pub mod adamw;
 mod csr;
 mod exp;

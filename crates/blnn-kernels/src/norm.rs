@@ -144,6 +144,9 @@ unsafe fn in_place_kernel<S: Simd>(map: &Affine, cell: &mut [f32]) {
 
 /// The sums for the gradients of `weight`, `bias` and `slope`, from the gradient of the output
 /// and the input of [`affine_forward`].
+///
+/// # Panics
+/// If the lengths differ.
 pub fn affine_sums(map: &Affine, grad: &[f32], input: &[f32]) -> AffineSums {
     assert_eq!(grad.len(), input.len(), "affine: lengths");
     let mut total = AffineSums::default();

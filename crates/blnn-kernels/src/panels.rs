@@ -127,6 +127,9 @@ impl Panels {
     }
 
     /// Element `(i, j)`.
+    ///
+    /// # Panics
+    /// If there is no such element.
     #[track_caller]
     pub fn get(&self, i: usize, j: usize) -> f32 {
         assert!(i < self.rows && j < self.cols, "element ({i}, {j}) of {:?}", self.shape());
@@ -134,6 +137,9 @@ impl Panels {
     }
 
     /// Sets element `(i, j)`.
+    ///
+    /// # Panics
+    /// If there is no such element.
     #[track_caller]
     pub fn set(&mut self, i: usize, j: usize, value: f32) {
         assert!(i < self.rows && j < self.cols, "element ({i}, {j}) of {:?}", self.shape());

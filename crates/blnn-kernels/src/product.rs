@@ -148,7 +148,7 @@ unsafe fn rows_kernel<S: Simd>(a: &[f32], stride: usize, b: &[f32], out: &mut [f
             let mut i = 0;
             macro_rules! tiles {
                 ($($r:literal)*) => {$(
-                    while $r <= S::TILE_ROWS && i + $r <= rows {
+                    while $r <= S::TILE_ROWS && rows - i >= $r {
                         let (a, b, out) = (a.add(i * PANEL), b.add(j), out.add(i * PANEL + j));
                         match S::TILE_VECTORS {
                             2 => tile::<S, $r, 2, PANEL, 1>(a, stride, b, out, depth, add),
@@ -176,7 +176,7 @@ unsafe fn columns_kernel<S: Simd>(a: &[f32], b: &[f32], out: &mut [f32], height:
             let mut m = 0;
             macro_rules! tiles {
                 ($($r:literal)*) => {$(
-                    while $r <= S::TILE_ROWS && m + $r <= height {
+                    while $r <= S::TILE_ROWS && height - m >= $r {
                         let (a, b, out) = (a.add(m), b.add(j), out.add(m * PANEL + j));
                         match S::TILE_VECTORS {
                             2 => tile::<S, $r, 2, 1, PANEL>(a, PANEL * PANEL, b, out, depth, add),

@@ -90,7 +90,9 @@ pub fn softmax_weights(
     listed_dots(pattern.row(i), anchor, i, x, weights);
     let largest = weights.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
     let inverse = 1.0 / exp_and_sum(weights, factor, largest);
-    weights.iter_mut().for_each(|w| *w *= inverse);
+    for weight in weights {
+        *weight *= inverse;
+    }
 }
 
 dispatch! {

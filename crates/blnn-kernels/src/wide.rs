@@ -22,6 +22,7 @@ impl<S: Simd> Wide<S> {
 
     #[inline(always)]
     pub(crate) unsafe fn load(p: *const f32) -> Self {
+        // SAFETY: the caller promises a CPU with the instructions of `S`.
         let mut out = unsafe { Self::zero() };
         for v in 0..registers::<S>() {
             // SAFETY: the caller promises PANEL readable floats.

@@ -71,20 +71,20 @@ pub(crate) struct Views {
     adjacency: Pattern,
     /// For the entry (i, j), the entry (j, i).
     reverse: Vec<u32>,
-    views: [View; 2],
+    pair: [View; 2],
 }
 
 impl Views {
     /// Two views that keep everything.
     pub(crate) fn whole(adjacency: &Pattern, features: usize, threads: &Threads) -> Self {
         let (_, reverse) = adjacency.transpose();
-        let views = [(); 2].map(|()| View::whole(adjacency, features, threads));
-        Self { adjacency: adjacency.clone(), reverse, views }
+        let pair = [(); 2].map(|()| View::whole(adjacency, features, threads));
+        Self { adjacency: adjacency.clone(), reverse, pair }
     }
 
     /// One of the two views.
     pub(crate) fn view(&self, view: usize) -> &View {
-        &self.views[view]
+        &self.pair[view]
     }
 
     /// The undropped adjacency.
@@ -94,7 +94,7 @@ impl Views {
 
     /// The cut of the nodes into shards of nearly equal numbers of undropped edges.
     pub(crate) fn partition(&self) -> &Partition {
-        self.views[0].incoming.partition()
+        self.pair[0].incoming.partition()
     }
 
     /// For each entry (i, j) of the adjacency, the entry (j, i).
@@ -111,7 +111,7 @@ impl Views {
         feature_drop: [f32; 2],
         threads: &Threads,
     ) {
-        for (v, view) in self.views.iter_mut().enumerate() {
+        for (v, view) in self.pair.iter_mut().enumerate() {
             let number = v as u32;
             Draws::new(seed, Stream::Edges { view: number }, epoch).keep_flags(
                 edge_drop[v],
@@ -129,7 +129,7 @@ impl Views {
 
     /// Makes both views keep everything.
     pub(crate) fn keep_all(&mut self, threads: &Threads) {
-        for view in &mut self.views {
+        for view in &mut self.pair {
             view.keep_edges.fill(true);
             view.keep_features.fill(true);
         }
@@ -139,7 +139,7 @@ impl Views {
     /// Sets the flags of both views by hand.
     #[cfg(test)]
     pub(crate) fn set(&mut self, edges: [&[bool]; 2], features: [&[bool]; 2], threads: &Threads) {
-        for (v, view) in self.views.iter_mut().enumerate() {
+        for (v, view) in self.pair.iter_mut().enumerate() {
             view.keep_edges.copy_from_slice(edges[v]);
             view.keep_features.copy_from_slice(features[v]);
         }
@@ -147,7 +147,7 @@ impl Views {
     }
 
     fn refresh(&mut self, threads: &Threads) {
-        for view in &mut self.views {
+        for view in &mut self.pair {
             let keep = &view.keep_edges;
             view.incoming.select(&self.adjacency, true, keep, threads);
             view.outgoing.select_transposed(&self.adjacency, true, keep, &self.reverse, threads);

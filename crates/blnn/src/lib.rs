@@ -32,4 +32,4 @@ pub use graph::{Features, Graph, Splits};
 pub use plan::{Method, Objective, Plan, Statistics};
 pub use run::{Record, RunFolder};
 pub use train::{Job, Observer, Outcome, train};
-pub use trainer::{Step, Trainer};
+pub use trainer::{Step, TensorSource, Trainer};

@@ -1,4 +1,4 @@
-//! AdamW, the learning-rate schedule and the moving average of the target network.
+//! `AdamW`, the learning-rate schedule and the moving average of the target network.
 
 use std::f64::consts::PI;
 
@@ -42,7 +42,7 @@ pub(crate) struct Slot {
     pub(crate) second: Panels,
 }
 
-/// AdamW over all trained parameters (betas 0.9 and 0.999, epsilon 1e-8, weight decay on every
+/// `AdamW` over all trained parameters (betas 0.9 and 0.999, epsilon 1e-8, weight decay on every
 /// tensor), with the moving average in the same pass.
 #[derive(Debug, Default)]
 pub(crate) struct Optimizer {

@@ -56,6 +56,9 @@ pub struct Trainer {
     epoch: usize,
 }
 
+/// Gives the tensor of a name and a shape: where a saved state comes from.
+pub type TensorSource<'a> = dyn FnMut(&str, (usize, usize)) -> Result<Matrix> + 'a;
+
 /// The names of the convolutions' biases. Batch normalisation cancels them, so they are always
 /// zero and never computed; checkpoints hold them for tools that expect them.
 const ZERO_BIASES: [&str; 4] =
@@ -227,7 +230,7 @@ impl Trainer {
             };
             ((*name).to_owned(), Matrix::zeros(1, width))
         }));
-        all.extend(self.running_names().map(|(name, layer, kind, mean)| {
+        all.extend(Self::running_names().map(|(name, layer, kind, mean)| {
             let statistics = &self.running[layer];
             let values = if mean { &statistics.mean } else { &statistics.variance }[kind].clone();
             (name, Matrix::from_vec(1, values.len(), values))
@@ -241,7 +244,7 @@ impl Trainer {
     }
 
     /// Name, layer, kind of statistics and whether it is the mean, of each running statistic.
-    fn running_names(&self) -> impl Iterator<Item = (String, usize, usize, bool)> + use<> {
+    fn running_names() -> impl Iterator<Item = (String, usize, usize, bool)> + use<> {
         let each = |layer: usize| {
             [(0, "last_view"), (1, "averaged")].into_iter().flat_map(move |(kind, label)| {
                 [("mean", true), ("variance", false)].map(|(moment, mean)| {
@@ -256,16 +259,12 @@ impl Trainer {
     ///
     /// # Errors
     /// Those of `tensor`. The trainer is then not fit for use.
-    pub fn restore(
-        &mut self,
-        epoch: usize,
-        tensor: &mut dyn FnMut(&str, (usize, usize)) -> Result<Matrix>,
-    ) -> Result<()> {
+    pub fn restore(&mut self, epoch: usize, tensor: &mut TensorSource<'_>) -> Result<()> {
         for id in self.parameters.ids() {
             let value = tensor(self.parameters.name(id), self.parameters.value(id).shape())?;
             self.parameters.value_mut(id).copy_from(&value);
         }
-        for (name, layer, kind, mean) in self.running_names() {
+        for (name, layer, kind, mean) in Self::running_names() {
             let statistics = &mut self.running[layer];
             let slot =
                 &mut if mean { &mut statistics.mean } else { &mut statistics.variance }[kind];

@@ -160,7 +160,9 @@ fn representations(golden: &Golden, trainer: &mut Trainer, name: &str) -> [Matri
     let mut tape = Tape::default();
     let outputs =
         trainer.online.encode(&mut tape, [false; 2], |_| Normalization::Batch { running: None });
-    outputs.iter().for_each(|&var| tape.output(var));
+    for &var in &outputs {
+        tape.output(var);
+    }
     let mut run = Run {
         memory: &mut trainer.memory,
         parameters: &mut trainer.parameters,

@@ -32,7 +32,9 @@ fn graph(nodes: usize, seed: u64, order: &[usize]) -> Graph {
     }
     let mut labels = vec![0; nodes];
     order.iter().enumerate().for_each(|(i, &place)| labels[place] = (i % 2) as u32);
-    edges.iter_mut().for_each(|row| row.sort_unstable());
+    for row in &mut edges {
+        row.sort_unstable();
+    }
     let values: Vec<f32> =
         rows.iter().flat_map(|r| vec![1.0 / r.len().max(1) as f32; r.len()]).collect();
     let features = Csr::new(pattern(30, &rows), values).unwrap();
@@ -44,7 +46,9 @@ fn graph(nodes: usize, seed: u64, order: &[usize]) -> Graph {
 
 fn pattern(cols: usize, rows: &[Vec<u32>]) -> Pattern {
     let mut offsets = vec![0];
-    rows.iter().for_each(|row| offsets.push(offsets[offsets.len() - 1] + row.len()));
+    for row in rows {
+        offsets.push(offsets[offsets.len() - 1] + row.len());
+    }
     Pattern::new(cols, offsets, rows.concat()).unwrap()
 }
 

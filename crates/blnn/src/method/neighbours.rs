@@ -31,7 +31,7 @@ pub(super) fn clean(tape: &mut Tape, graph: &Graph, h: Representations) -> Resul
     Ok(directions(tape, &weights(graph, |i, j| labels[i] == labels[j]), h))
 }
 
-/// `1/|P_i|` for each entry (i, j) with j in P_i, 0 for the others.
+/// `1/|P_i|` for each entry (i, j) with j in `P_i`, 0 for the others.
 fn weights(graph: &Graph, positive: impl Fn(usize, usize) -> bool) -> Vec<f32> {
     let adjacency = graph.adjacency();
     let of_row = |i: usize| {

@@ -1,4 +1,4 @@
-//! [`Convolve`]: propagation over a view, batch normalisation and PReLU as one operation.
+//! [`Convolve`]: propagation over a view, batch normalisation and `PReLU` as one operation.
 
 use std::sync::Mutex;
 
@@ -83,7 +83,7 @@ pub(crate) struct Convolve {
     pub(crate) weight: ParameterId,
     /// β
     pub(crate) bias: ParameterId,
-    /// The PReLU's slope.
+    /// The `PReLU`'s slope.
     pub(crate) slope: ParameterId,
     /// The view that is propagated over.
     pub(crate) view: usize,
@@ -129,7 +129,7 @@ pub(crate) struct LayerParameters {
     pub(crate) weight: ParameterId,
     /// β
     pub(crate) bias: ParameterId,
-    /// The PReLU's slope.
+    /// The `PReLU`'s slope.
     pub(crate) slope: ParameterId,
 }
 
@@ -304,23 +304,22 @@ fn input_gradient(map: &Affine, sums: &AffineSums, rows: usize) -> AffineGradien
 
 impl Op for Convolve {
     fn ports(&self) -> Ports {
-        let (gradient, keeps) = match self.gradient {
-            true => (Gradient::Backward, vec![self.propagated]),
-            false => (Gradient::None, vec![]),
+        let (gradient, keeps) = if self.gradient {
+            (Gradient::Backward, vec![self.propagated])
+        } else {
+            (Gradient::None, vec![])
         };
-        let writes = match self.gradient {
-            true => vec![self.propagated, self.output],
-            // Without a backward pass, H takes the place of C.
-            false => vec![self.output],
-        };
+        let writes =
+            if self.gradient { vec![self.propagated, self.output] } else { vec![self.output] };
         Ports { reads: vec![self.input], writes, keeps, in_place: false, gradient }
     }
 
     fn forward(&mut self, run: &mut Run<'_>) {
         let mut output = run.memory.take_value(self.output);
-        let mut propagated = match self.gradient {
-            true => run.memory.take_value(self.propagated),
-            false => std::mem::take(&mut output),
+        let mut propagated = if self.gradient {
+            run.memory.take_value(self.propagated)
+        } else {
+            std::mem::take(&mut output)
         };
         self.propagate(run, &mut propagated);
         run.clock.mark("gather");

@@ -19,7 +19,7 @@ pub(crate) struct Shape {
     pub(crate) embedding: usize,
 }
 
-/// The parameters of an encoder: convolution, batch norm, PReLU, twice.
+/// The parameters of an encoder: convolution, batch norm, `PReLU`, twice.
 #[derive(Clone, Debug)]
 pub(crate) struct Encoder {
     shape: Shape,
@@ -27,7 +27,7 @@ pub(crate) struct Encoder {
     layers: [LayerParameters; 2],
 }
 
-/// The initial slope of every PReLU.
+/// The initial slope of every `PReLU`.
 pub(crate) const INITIAL_SLOPE: f32 = 0.25;
 
 impl Encoder {

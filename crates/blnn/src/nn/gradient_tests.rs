@@ -186,7 +186,7 @@ fn dense_features() -> Features {
 }
 
 fn sparse_features(alike: bool) -> Features {
-    let entries = |i: usize| (0..FEATURES).filter(move |j| (i * 3 + j * 5) % 4 == 0);
+    let entries = |i: usize| (0..FEATURES).filter(move |j| (i * 3 + j * 5).is_multiple_of(4));
     let (mut offsets, mut indices, mut values) = (vec![0], vec![], vec![]);
     for i in 0..NODES {
         for j in entries(i) {

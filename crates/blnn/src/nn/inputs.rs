@@ -56,7 +56,7 @@ impl Inputs {
 /// attributes. As everywhere, a projected matrix is stored with row `i` multiplied by the view's
 /// `1/√d_i`, ready to be gathered.
 ///
-/// Shapes: X n×F, W F×h, U_v n×h. Its gradients arrive without that factor but multiplied by
+/// Shapes: X n×F, W F×h, `U_v` n×h. Its gradients arrive without that factor but multiplied by
 /// [`Inputs::row_scale`].
 #[derive(Debug)]
 pub(crate) struct InputProject {

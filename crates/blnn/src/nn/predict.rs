@@ -28,7 +28,7 @@ pub(crate) struct PredictorParameters {
     pub(crate) weight1: ParameterId,
     /// b₁, 1×p
     pub(crate) bias1: ParameterId,
-    /// The PReLU's slope, 1×1.
+    /// The `PReLU`'s slope, 1×1.
     pub(crate) slope: ParameterId,
     /// W₂, p×d
     pub(crate) weight2: ParameterId,
@@ -110,6 +110,9 @@ impl Shard {
         self.loss = Loss::default();
     }
 }
+
+/// One of the gradients a shard has a share of.
+type Share = fn(&Shard) -> &Panels;
 
 /// What all shards read.
 struct Shared<'a> {
@@ -231,7 +234,7 @@ impl Predict {
     /// Adds up the shards' shares, in shard order.
     fn collect(&mut self, run: &mut Run<'_>) {
         let ids = &self.parameters;
-        let shares: [(ParameterId, fn(&Shard) -> &Panels); 4] = [
+        let shares: [(ParameterId, Share); 4] = [
             (ids.weight1, |s| &s.weight1),
             (ids.weight2, |s| &s.weight2),
             (ids.bias1, |s| &s.bias1),
@@ -241,7 +244,7 @@ impl Predict {
             let shards = &self.shards;
             let threads = run.threads;
             run.parameters.write_grad(id, |grad, fresh| {
-                sum_shares(shards.iter().map(share), grad, fresh, threads);
+                sum_shares(&|s| share(&shards[s]), grad, fresh, threads);
             });
         }
         let slope = |s: &Shard| s.slopes.data().iter().map(|&v| f64::from(v)).sum::<f64>();

@@ -43,9 +43,10 @@ impl Project {
 
 impl Op for Project {
     fn ports(&self) -> Ports {
-        let (gradient, keeps) = match self.gradient {
-            true => (Gradient::Backward, vec![self.input]),
-            false => (Gradient::None, vec![]),
+        let (gradient, keeps) = if self.gradient {
+            (Gradient::Backward, vec![self.input])
+        } else {
+            (Gradient::None, vec![])
         };
         let (reads, writes) = (vec![self.input], vec![self.output]);
         Ports { reads, writes, keeps, in_place: false, gradient }
@@ -86,7 +87,7 @@ impl Op for Project {
         });
         let (shares, threads) = (&self.shares, run.threads);
         run.parameters.write_grad(self.weight, |out, fresh| {
-            sum_shares(shares.iter(), out, fresh, threads);
+            sum_shares(&|s| &shares[s], out, fresh, threads);
         });
         run.memory.put_grad(self.input, input_grad);
         run.memory.release(transposed);
@@ -97,7 +98,7 @@ impl Op for Project {
 /// Adds up the shards' shares of a gradient in shard order; with `fresh`, in place of what was
 /// there.
 pub(super) fn sum_shares<'a>(
-    shares: impl Iterator<Item = &'a Panels> + Clone + Sync,
+    share: &(dyn Fn(usize) -> &'a Panels + Sync),
     out: &mut Panels,
     fresh: bool,
     threads: &Threads,
@@ -107,8 +108,8 @@ pub(super) fn sum_shares<'a>(
         if fresh {
             out.fill(0.0);
         }
-        for share in shares.clone() {
-            add_to(share.cell(&cell), out);
+        for shard in 0..SHARDS {
+            add_to(share(shard).cell(&cell), out);
         }
     });
 }
