@@ -342,5 +342,6 @@ fn training_tape(
 }
 
 #[cfg(test)]
-#[path = "trainer_tests.rs"]
-mod tests;
+mod battery;
+#[cfg(test)]
+mod golden;

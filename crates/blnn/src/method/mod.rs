@@ -8,8 +8,6 @@
 //! A method appends the operations that compute `T` and names the directions; predictor, loss and
 //! gradients are the same for all ([`crate::nn::Predict`]).
 
-#[cfg(test)]
-mod battery;
 mod bgrl;
 mod blnn;
 mod neighbours;

@@ -3,9 +3,9 @@
 use blnn_kernels::{Csr, Matrix, Pattern, Threads};
 use proptest::prelude::{ProptestConfig, any, proptest};
 
+use super::Trainer;
 use crate::graph::{Features, Graph};
 use crate::plan::{Method, Objective, Plan, Statistics};
-use crate::trainer::Trainer;
 
 /// A generated graph with two communities, sparse features, a hub and isolated nodes.
 fn graph(nodes: usize, seed: u64, order: &[usize]) -> Graph {

@@ -20,7 +20,7 @@ struct Golden {
 
 impl Golden {
     fn read() -> Self {
-        let bytes = include_bytes!("../tests/golden/engine.npz");
+        let bytes = include_bytes!("../../tests/golden/engine.npz");
         let mut archive = zip::ZipArchive::new(Cursor::new(&bytes[..])).unwrap();
         let arrays = (0..archive.len()).map(|i| {
             let mut member = archive.by_index(i).unwrap();
