@@ -1,4 +1,4 @@
-//! Where graphs come from: the [`registry`] of public data sets, and readers for files.
+//! Where graphs come from: the [registry](registry()) of public data sets, and readers for files.
 //!
 //! [`load`] takes what a user types: a name of the registry, or a path to a file. Files of the
 //! registry are looked for in [`folders`] and fetched by [`Dataset::fetch`], never by [`load`].
