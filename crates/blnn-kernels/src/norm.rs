@@ -46,6 +46,17 @@ impl Default for AffineSums {
     }
 }
 
+impl AffineSums {
+    /// Adds the sums of further rows.
+    pub fn add(&mut self, part: &Self) {
+        for c in 0..PANEL {
+            self.bias[c] += part.bias[c];
+            self.weight[c] += part.weight[c];
+            self.slope[c] += part.slope[c];
+        }
+    }
+}
+
 /// The map `x ↦ act(weight · x̂ + bias)`, `x̂ = x · inv_std + center`, for the columns of a panel,
 /// where `act(y) = y` above zero and `slope · y` below.
 #[derive(Clone, Copy, Debug)]

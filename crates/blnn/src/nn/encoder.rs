@@ -1,8 +1,8 @@
 //! [`Encoder`]: the two-layer graph convolutional network, as operations on a tape.
 
 use super::{
-    Convolve, InputProject, LayerParameters, Normalization, ParameterId, Parameters, Project, Tape,
-    Var, glorot_uniform,
+    Convolve, HiddenLayer, InputProject, LayerParameters, Normalization, ParameterId, Parameters,
+    Tape, Var, glorot_uniform,
 };
 use blnn_kernels::{Matrix, Panels};
 
@@ -101,11 +101,16 @@ impl Encoder {
         normalization: &impl Fn(usize) -> Normalization,
     ) -> Var {
         let Shape { nodes, hidden, embedding, .. } = self.shape;
-        let [c1, h1] = [(); 2].map(|()| tape.matrix(nodes, hidden, gradient));
-        let vars = [projected, c1, h1];
-        tape.push(Convolve::new(vars, self.layers[0], view, normalization(0), gradient, true));
+        let c1 = tape.matrix(nodes, hidden, gradient);
         let [u2, c2, h2] = [(); 3].map(|()| tape.matrix(nodes, embedding, gradient));
-        tape.push(Project::new(h1, self.conv[1], u2, view, gradient));
+        tape.push(HiddenLayer::new(
+            [projected, c1, u2],
+            self.conv[1],
+            self.layers[0],
+            view,
+            normalization(0),
+            gradient,
+        ));
         let vars = [u2, c2, h2];
         tape.push(Convolve::new(vars, self.layers[1], view, normalization(1), gradient, false));
         h2

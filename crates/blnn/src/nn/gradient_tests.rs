@@ -267,20 +267,24 @@ fn input_projection_and_convolution() {
 }
 
 #[test]
-fn projection_and_convolution() {
-    let mut bench = Bench::new(&dense_features());
-    let weight = bench.parameter("conv", &sample(WIDTH, OUT, 0.1));
-    let layer = bench.layer(OUT);
-    let [value, grad] = [0.3, 0.0].map(|s| Arc::new(Mutex::new(sample(NODES, WIDTH, s))));
-    let input = bench.tape.matrix(NODES, WIDTH, true);
-    bench.tape.push(Leaf { output: input, value: value.clone(), grad: grad.clone() });
-    let [u, c, h] = [(); 3].map(|()| bench.tape.matrix(NODES, OUT, true));
-    bench.tape.push(Project::new(input, weight, u, 1, true));
-    bench.tape.push(Convolve::new([u, c, h], layer, 1, batch(), true, false));
-    let weights = sample(NODES, OUT, 0.9);
-    bench.tape.push(Dot { input: h, weights, loss: bench.loss.clone() });
-    bench.check_parameters();
-    bench.check_leaf(&value, &grad);
+fn hidden_layer_and_convolution() {
+    for features in [sparse_features(true), dense_features()] {
+        let mut bench = Bench::new(&features);
+        let conv1 = bench.parameter("conv1", &sample(FEATURES, WIDTH, 0.1));
+        let conv2 = bench.parameter("conv2", &sample(WIDTH, OUT, 0.6));
+        let layers = [WIDTH, OUT].map(|width| bench.layer(width));
+        let gradient = [false, true];
+        let outputs = gradient.map(|g| bench.tape.matrix(NODES, WIDTH, g));
+        bench.tape.push(InputProject { weight: conv1, outputs, gradient });
+        let c1 = bench.tape.matrix(NODES, WIDTH, true);
+        let [u, c, h] = [(); 3].map(|()| bench.tape.matrix(NODES, OUT, true));
+        let vars = [outputs[1], c1, u];
+        bench.tape.push(HiddenLayer::new(vars, conv2, layers[0], 1, batch(), true));
+        bench.tape.push(Convolve::new([u, c, h], layers[1], 1, batch(), true, false));
+        let weights = sample(NODES, OUT, 0.9);
+        bench.tape.push(Dot { input: h, weights, loss: bench.loss.clone() });
+        bench.check_parameters();
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use blnn_kernels::product::{Store, product, transposed_product};
 use blnn_kernels::rows::cosine_gradient;
 use blnn_kernels::{PANEL, Panels, Partition, RowsMut, SHARDS};
 
-use super::project::sum_shares;
+use super::hidden::sum_shares;
 use super::{Gradient, Op, ParameterId, Parameters, Ports, Run, Var};
 
 /// Most rows of a block: nine register tiles of 14 rows, and all of its matrices fit the level-2

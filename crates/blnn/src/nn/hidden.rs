@@ -1,0 +1,183 @@
+//! [`HiddenLayer`]: a graph convolution and the projection that follows it.
+//!
+//! The hidden representations H are wide and used by one product only, so they are never stored:
+//! a block of rows is computed from C, multiplied while it is in the cache, and computed again
+//! from C when the backward pass needs it.
+
+use blnn_kernels::norm::{add_to, affine_forward, affine_sums, scale_rows};
+use blnn_kernels::product::{Store, product, transposed_product};
+use blnn_kernels::{PANEL, Panels, Partition, SHARDS, Threads};
+
+use super::batch_norm::BatchNorm;
+use super::{Gradient, LayerParameters, Normalization, Op, ParameterId, Ports, Run, Var};
+
+/// Rows of a block: nine register tiles of 14 rows.
+const BLOCK_ROWS: usize = 126;
+
+/// `V = D H W`, `H = PReLU(BatchNorm(C))`, `C = D (A + I) U` for one view (see [`BatchNorm`]).
+///
+/// V is stored with row `i` multiplied by the view's `1/√d_i`, ready to be gathered; its gradient
+/// arrives as that of `H W`, without the factor.
+///
+/// Shapes: U, C, H n×h; W h×d; V n×d.
+pub(crate) struct HiddenLayer {
+    /// U
+    input: Var,
+    /// C
+    propagated: Var,
+    /// V
+    output: Var,
+    /// W
+    weight: ParameterId,
+    norm: BatchNorm,
+    gradient: bool,
+    /// A block of H, one a shard.
+    blocks: Vec<Panels>,
+    /// A shard's share of the gradient of W.
+    shares: Vec<Panels>,
+}
+
+impl std::fmt::Debug for HiddenLayer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "HiddenLayer(view {})", self.norm.view())
+    }
+}
+
+impl HiddenLayer {
+    /// The operation from `[U, C, V]`.
+    pub(crate) fn new(
+        [input, propagated, output]: [Var; 3],
+        weight: ParameterId,
+        layer: LayerParameters,
+        view: usize,
+        normalization: Normalization,
+        gradient: bool,
+    ) -> Self {
+        let norm = BatchNorm::new(layer, view, normalization, true);
+        let (blocks, shares) = (Vec::new(), Vec::new());
+        Self { input, propagated, output, weight, norm, gradient, blocks, shares }
+    }
+}
+
+/// The rows of a shard in blocks, as ranges of the whole matrix.
+fn blocks_of(range: std::ops::Range<usize>) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let end = range.end;
+    range.step_by(BLOCK_ROWS).map(move |start| start..(start + BLOCK_ROWS).min(end))
+}
+
+/// Rows `rows` of H, from those of C.
+fn hidden_block(norm: &BatchNorm, c: &Panels, rows: &std::ops::Range<usize>, out: &mut Panels) {
+    let used = 0..rows.len() * PANEL;
+    let c = c.rows_ref(rows.clone());
+    for (p, map) in norm.maps().iter().enumerate() {
+        affine_forward(map, c.panel(p), &mut out.panel_mut(p)[used.clone()]);
+    }
+}
+
+impl Op for HiddenLayer {
+    fn ports(&self) -> Ports {
+        let (gradient, keeps) = if self.gradient {
+            (Gradient::Backward, vec![self.propagated])
+        } else {
+            (Gradient::None, vec![])
+        };
+        let writes = vec![self.propagated, self.output];
+        Ports { reads: vec![self.input], writes, keeps, in_place: false, gradient }
+    }
+
+    fn forward(&mut self, run: &mut Run<'_>) {
+        let mut propagated = run.memory.take_value(self.propagated);
+        self.norm.propagate(run, self.input, &mut propagated);
+        let mut output = run.memory.take_value(self.output);
+        let weight = run.parameters.value(self.weight);
+        let scale = run.views.view(self.norm.view()).scale();
+        self.blocks.resize_with(SHARDS, || Panels::zeros(BLOCK_ROWS, weight.rows()));
+        let partition = Partition::even(output.rows());
+        let mut parts = output.shards_mut(&partition).map(Some);
+        let mut blocks = self.blocks.iter_mut();
+        let mut shards: [_; SHARDS] =
+            std::array::from_fn(|s| parts[s].take().zip(blocks.next()).expect("SHARDS shards"));
+        let norm = &self.norm;
+        run.threads.for_each_owned(&mut shards, |_, (part, h)| {
+            let first = part.range().start;
+            for rows in blocks_of(part.range()) {
+                hidden_block(norm, &propagated, &rows, h);
+                let mut out = part.part(rows.start - first..rows.end - first);
+                product(&h.rows_ref(0..rows.len()), weight, &mut out, Store::Overwrite);
+                for p in 0..out.panels() {
+                    scale_rows(out.panel_mut(p), &scale[rows.clone()]);
+                }
+            }
+        });
+        run.memory.put_value(self.propagated, propagated);
+        run.memory.put_value(self.output, output);
+        run.clock.mark("dense");
+    }
+
+    fn backward(&mut self, run: &mut Run<'_>) {
+        let (width, cols) = run.parameters.value(self.weight).shape();
+        let mut transposed = run.memory.scratch(cols, width);
+        run.parameters.value(self.weight).transpose_into(&mut transposed);
+        let nodes = run.memory.value(self.propagated).rows();
+        let mut hidden_grad = run.memory.scratch(nodes, width);
+        self.hidden_gradient(run, &transposed, &mut hidden_grad);
+        let (shares, threads) = (&self.shares, run.threads);
+        run.parameters.write_grad(self.weight, |out, fresh| {
+            sum_shares(&|s| &shares[s], out, fresh, threads);
+        });
+        run.clock.mark("dense");
+        self.norm.backward(run, self.propagated, &mut hidden_grad, self.input);
+        run.memory.release(hidden_grad);
+        run.memory.release(transposed);
+    }
+}
+
+impl HiddenLayer {
+    /// The gradient of H, the shares of that of W, and the sums for those of the normalisation,
+    /// all from one visit to each block of rows.
+    fn hidden_gradient(&mut self, run: &Run<'_>, transposed: &Panels, out: &mut Panels) {
+        let (c, grad) = (run.memory.value(self.propagated), run.memory.grad(self.output));
+        self.norm.clear_sums();
+        self.shares.resize_with(SHARDS, || Panels::zeros(out.cols(), grad.cols()));
+        let partition = Partition::even(out.rows());
+        let mut parts = out.shards_mut(&partition).map(Some);
+        let mut buffers = self.blocks.iter_mut().zip(&mut self.shares);
+        let mut shards: [_; SHARDS] =
+            std::array::from_fn(|s| parts[s].take().zip(buffers.next()).expect("SHARDS shards"));
+        let norm = &self.norm;
+        run.threads.for_each_owned(&mut shards, |shard, (part, (h, share))| {
+            share.data_mut().fill(0.0);
+            let first = part.range().start;
+            for rows in blocks_of(part.range()) {
+                let g = grad.rows_ref(rows.clone());
+                let mut block = part.part(rows.start - first..rows.end - first);
+                product(&g, transposed, &mut block, Store::Overwrite);
+                for (p, map) in norm.maps().iter().enumerate() {
+                    let inputs = c.rows_ref(rows.clone()).panel(p);
+                    norm.add_sums(p, shard, &affine_sums(map, block.panel(p), inputs));
+                }
+                hidden_block(norm, c, &rows, h);
+                transposed_product(&h.rows_ref(0..rows.len()), &g, share, Store::Add);
+            }
+        });
+    }
+}
+
+/// Adds up the shards' shares of a gradient in shard order; with `fresh`, in place of what was
+/// there.
+pub(super) fn sum_shares<'a>(
+    share: &(dyn Fn(usize) -> &'a Panels + Sync),
+    out: &mut Panels,
+    fresh: bool,
+    threads: &Threads,
+) {
+    let pieces = Partition::even(out.rows());
+    threads.for_each_cell(&pieces, [out], |cell, [out]| {
+        if fresh {
+            out.fill(0.0);
+        }
+        for shard in 0..SHARDS {
+            add_to(share(shard).cell(&cell), out);
+        }
+    });
+}
