@@ -65,7 +65,15 @@ impl Checkpoint {
     /// If the file cannot be read, was cut off or altered, or has another format version.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
-        let (header, tensors) = decode(&bytes).map_err(|e| e.at(path.display()))?;
+        Self::from_bytes(path, &bytes)
+    }
+
+    /// Verifies a checkpoint in memory; `path` is named in errors.
+    ///
+    /// # Errors
+    /// As for [`Checkpoint::read`].
+    pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self> {
+        let (header, tensors) = decode(bytes).map_err(|e| e.at(path.display()))?;
         Ok(Self { path: path.to_owned(), header, tensors })
     }
 

@@ -4,6 +4,7 @@ mod common;
 
 use blnn::data::wikics::{self, RowNormalisation};
 use blnn::data::{cora, npy, npz};
+use blnn::{Checkpoint, Config, Header, Matrix};
 use common::{Npz, floats, texts, tiny_wikics};
 
 /// A small generator of our own, so that a failure is found again.
@@ -117,4 +118,34 @@ fn packed_graphs_never_panic() {
     assert!(accepted(PACKED, 4000, inside) < 4000);
     let outside = |bytes: &[u8]| cora::from_bytes("m", bytes).is_ok();
     assert!(accepted(&deflate(PACKED), 4000, outside) < 4000);
+}
+
+#[test]
+fn checkpoints_never_panic() {
+    let header = Header {
+        epoch: 7,
+        seed: 3,
+        graph: "toy".into(),
+        fingerprint: "ab".into(),
+        config: "seed = 3\n".into(),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint.safetensors");
+    let tensors = [("online.a".to_owned(), Matrix::from_fn(2, 3, |i, j| (i + j) as f32))];
+    Checkpoint::write(&path, &header, &tensors).unwrap();
+    let valid = std::fs::read(&path).unwrap();
+    let read = |bytes: &[u8]| Checkpoint::from_bytes(&path, bytes).is_ok();
+    assert!(accepted(&valid, 6000, read) < 6000);
+}
+
+#[test]
+fn settings_never_panic() {
+    let valid =
+        b"method = \"bgrl\"\nedge_drop = [0.1, 0.2]\ntemperature = 0.5\n# why\nepochs = 90\n";
+    let read = |bytes: &[u8]| {
+        let mut config = Config::new();
+        let text = String::from_utf8_lossy(bytes);
+        config.text(&text, "m.toml").and_then(|()| config.resolve("photo")).is_ok()
+    };
+    assert!(accepted(valid, 4000, read) < 4000);
 }
