@@ -154,7 +154,14 @@ impl Trainer {
     /// Forward and backward pass over the views as they are.
     fn run_tape(&mut self) {
         self.parameters.begin_step();
-        let mut run = Run {
+        let (tape, mut run) = self.parts();
+        tape.forward(&mut run);
+        tape.backward(&mut run);
+    }
+
+    /// The training tape, and all that a tape runs on.
+    fn parts(&mut self) -> (&mut Tape, Run<'_>) {
+        let run = Run {
             memory: &mut self.memory,
             parameters: &mut self.parameters,
             running: &mut self.running,
@@ -163,8 +170,7 @@ impl Trainer {
             threads: &self.threads,
             clock: &mut self.clock,
         };
-        self.tape.forward(&mut run);
-        self.tape.backward(&mut run);
+        (&mut self.tape, run)
     }
 
     fn report(&self, t: usize) -> Step {
@@ -197,16 +203,7 @@ impl Trainer {
         threads.enter(|| {
             self.views.keep_all(&self.threads);
             self.inputs.set_masks(&self.views, &self.threads);
-            let mut run = Run {
-                memory: &mut self.memory,
-                parameters: &mut self.parameters,
-                running: &mut self.running,
-                views: &self.views,
-                inputs: &self.inputs,
-                threads: &self.threads,
-                clock: &mut self.clock,
-            };
-            tape.forward(&mut run);
+            tape.forward(&mut self.parts().1);
         });
         let embedding = self.order.restore(&self.memory.value(output).to_matrix());
         tape.finish(&mut self.memory);

@@ -163,16 +163,7 @@ fn representations(golden: &Golden, trainer: &mut Trainer, name: &str) -> [Matri
     for &var in &outputs {
         tape.output(var);
     }
-    let mut run = Run {
-        memory: &mut trainer.memory,
-        parameters: &mut trainer.parameters,
-        running: &mut trainer.running,
-        views: &trainer.views,
-        inputs: &trainer.inputs,
-        threads: &trainer.threads,
-        clock: &mut trainer.clock,
-    };
-    tape.forward(&mut run);
+    tape.forward(&mut trainer.parts().1);
     outputs.map(|var| trainer.memory.value(var).to_matrix())
 }
 
