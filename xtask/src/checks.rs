@@ -37,7 +37,7 @@ fn run_all(report: &mut Report) -> Result<()> {
     })?;
     let tests = report.step("compile the tests", |_| test_binaries::build())?;
     report.step("tests", |report| all_tests(report, &tests))?;
-    report.step("tests with scalar kernels", |report| scalar_tests(report, &tests))?;
+    report.step("tests with lesser kernels", |report| forced_kernel_tests(report, &tests))?;
     report.step("documentation", |_| {
         // `--lib`: the command and the library are both called blnn and would overwrite each other.
         let words = ["doc", "--workspace", "--lib", "--no-deps", "--document-private-items"];
@@ -59,13 +59,16 @@ fn all_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
     report.count(&mut command)
 }
 
-/// The scalar kernels are the oracle and the fallback: the same tests must pass with them.
-fn scalar_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
+/// The same tests must pass with lesser kernels than this CPU's best: the scalar ones are the
+/// oracle and the fallback, the AVX2 ones are what most users have.
+fn forced_kernel_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
     let is_numeric = |test: &&TestBinary| NUMERIC_PACKAGES.contains(&test.package.as_str());
-    for test in tests.iter().filter(is_numeric) {
-        let mut command = test.command();
-        command.env("BLNN_KERNELS", "scalar");
-        report.count(command.args(["--skip", large_graphs::TEST_MARK]))?;
+    for kernels in ["scalar", "avx2"] {
+        for test in tests.iter().filter(is_numeric) {
+            let mut command = test.command();
+            command.env("BLNN_KERNELS", kernels);
+            report.count(command.args(["--skip", large_graphs::TEST_MARK]))?;
+        }
     }
     Ok(())
 }
