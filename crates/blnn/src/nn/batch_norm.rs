@@ -191,7 +191,9 @@ impl BatchNorm {
     /// Makes room for the sums of all panels and shards, all zero.
     pub(super) fn clear_sums(&mut self) {
         self.sums.resize_with(self.maps.len() * SHARDS, Mutex::default);
-        self.sums.iter().for_each(|sums| *lock(sums) = AffineSums::default());
+        for sums in &self.sums {
+            *lock(sums) = AffineSums::default();
+        }
     }
 
     /// Adds to the sums of a panel and shard. Calls for one shard must come in a fixed order.
@@ -241,7 +243,9 @@ impl BatchNorm {
         let mut slope = 0.0;
         for (map, shards) in self.maps.iter().zip(self.sums.chunks_exact(SHARDS)) {
             let mut total = AffineSums::default();
-            shards.iter().for_each(|shard| total.add(&lock(shard)));
+            for shard in shards {
+                total.add(&lock(shard));
+            }
             slope += total.slope.iter().sum::<f64>();
             self.gradients.push(input_gradient(map, &total, rows));
             self.weight_grad.extend(total.weight);
