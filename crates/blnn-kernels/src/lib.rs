@@ -16,6 +16,7 @@ pub mod gemm;
 pub mod masked;
 mod matrix;
 pub mod norm;
+mod pages;
 mod panels;
 pub mod par;
 pub mod product;

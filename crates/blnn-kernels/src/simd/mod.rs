@@ -93,6 +93,11 @@ pub(crate) trait Simd: Copy {
     unsafe fn splat(x: f32) -> Self::V;
     unsafe fn load(p: *const f32) -> Self::V;
     unsafe fn store(p: *mut f32, v: Self::V);
+    /// Asks for the line of memory at `p` to be brought into the level-2 cache; any address will do.
+    #[inline(always)]
+    unsafe fn prefetch(p: *const f32) {
+        let _ = p;
+    }
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn sub(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;

@@ -1,13 +1,13 @@
 //! AVX2 and AVX-512 lanes.
 
 use std::arch::x86_64::{
-    __m256, __m512, _CMP_GT_OQ, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehl_ps,
-    _mm_shuffle_ps, _mm256_add_ps, _mm256_blendv_ps, _mm256_castps256_ps128, _mm256_cmp_ps,
-    _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_mul_ps, _mm256_set1_ps,
-    _mm256_setzero_ps, _mm256_storeu_ps, _mm256_sub_ps, _mm512_add_ps, _mm512_castps512_ps256,
-    _mm512_cmp_ps_mask, _mm512_extractf32x8_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
-    _mm512_mask_blend_ps, _mm512_mul_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
-    _mm512_sub_ps,
+    __m256, __m512, _CMP_GT_OQ, _MM_HINT_T1, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehl_ps,
+    _mm_prefetch, _mm_shuffle_ps, _mm256_add_ps, _mm256_blendv_ps, _mm256_castps256_ps128,
+    _mm256_cmp_ps, _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_mul_ps,
+    _mm256_set1_ps, _mm256_setzero_ps, _mm256_storeu_ps, _mm256_sub_ps, _mm512_add_ps,
+    _mm512_castps512_ps256, _mm512_cmp_ps_mask, _mm512_extractf32x8_ps, _mm512_fmadd_ps,
+    _mm512_loadu_ps, _mm512_mask_blend_ps, _mm512_mul_ps, _mm512_set1_ps, _mm512_setzero_ps,
+    _mm512_storeu_ps, _mm512_sub_ps,
 };
 
 use super::Simd;
@@ -45,6 +45,7 @@ impl Simd for Avx2 {
     methods! {
         splat(x: f32) -> __m256 = _mm256_set1_ps(x);
         load(p: *const f32) -> __m256 = _mm256_loadu_ps(p);
+        prefetch(p: *const f32) = _mm_prefetch::<_MM_HINT_T1>(p.cast());
         store(p: *mut f32, v: __m256) = _mm256_storeu_ps(p, v);
         add(a: __m256, b: __m256) -> __m256 = _mm256_add_ps(a, b);
         sub(a: __m256, b: __m256) -> __m256 = _mm256_sub_ps(a, b);
@@ -70,6 +71,7 @@ impl Simd for Avx512 {
     methods! {
         splat(x: f32) -> __m512 = _mm512_set1_ps(x);
         load(p: *const f32) -> __m512 = _mm512_loadu_ps(p);
+        prefetch(p: *const f32) = _mm_prefetch::<_MM_HINT_T1>(p.cast());
         store(p: *mut f32, v: __m512) = _mm512_storeu_ps(p, v);
         add(a: __m512, b: __m512) -> __m512 = _mm512_add_ps(a, b);
         sub(a: __m512, b: __m512) -> __m512 = _mm512_sub_ps(a, b);
