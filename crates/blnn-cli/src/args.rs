@@ -43,7 +43,7 @@ pub(crate) enum Format {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  blnn train                                  the embedded Cora graph, in about a minute
+  blnn train                                  the embedded Cora graph, scored, in seconds
   blnn train photo --method bgrl --seed 2     the published settings of BGRL on Photo
   blnn train photo --epochs 500               the same schedule, squeezed into 500 epochs
   blnn train photo --set temperature=0.5 --set edge_drop=[0.2,0.2]

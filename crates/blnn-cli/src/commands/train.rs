@@ -187,6 +187,11 @@ fn summary(outcome: &Outcome) -> Vec<Row> {
 fn verdict_rows(verdict: &Verdict) -> Vec<Row> {
     let mut rows = vec![("scores", format!("{} (last epoch)", score_line(&verdict.last)))];
     if verdict.evaluations > 1 {
+        if let Some(chosen) = &verdict.best_on_validation {
+            let line = score_line(&chosen.scores);
+            let epoch = grouped(chosen.epoch);
+            rows.push(("", format!("{line} (epoch {epoch}, chosen by validation accuracy)")));
+        }
         let best = score_line(&verdict.best_on_test);
         let count = verdict.evaluations;
         rows.push((
@@ -200,6 +205,7 @@ fn verdict_rows(verdict: &Verdict) -> Vec<Row> {
 fn score_line(scores: &Named) -> String {
     let shown = [
         ("accuracy", "accuracy"),
+        ("accuracy_paper_split", "accuracy 10/10/80"),
         ("nmi", "NMI"),
         ("homogeneity", "homogeneity"),
         ("s_at_5", "S@5"),

@@ -43,6 +43,10 @@ pub struct ClassifyScores {
     pub summary: Summary,
     /// Accuracy on each split.
     pub per_split: Vec<f64>,
+    /// Mean accuracy on the nodes `C` was chosen on, where the protocol sets such nodes aside. It
+    /// may choose between embeddings; the test accuracy may not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation: Option<f64>,
     /// The penalty `C` chosen on each split.
     pub penalties: Vec<f64>,
     /// Test nodes for each training node.
