@@ -7,6 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::datasets::DatasetsArgs;
+use crate::commands::doctor::DoctorArgs;
 use crate::commands::eval::EvalArgs;
 
 /// Learn node embeddings of attributed graphs without labels, and score them.
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Eval(EvalArgs),
     Bench(BenchArgs),
     Datasets(DatasetsArgs),
+    Doctor(DoctorArgs),
 }
 
 /// How results are printed on stdout.
@@ -102,7 +104,8 @@ pub(crate) struct TrainArgs {
 #[command(after_help = "\
 Examples:
   blnn bench
-  blnn bench photo computers cs physics --epochs 30 --format json")]
+  blnn bench photo computers cs physics --epochs 30 --format json
+  blnn bench generated-10000 generated-100000   graphs of any size, to see how cost grows")]
 pub(crate) struct BenchArgs {
     /// Names of data sets or files
     #[arg(default_value = "cora")]

@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Command::Train(args) => commands::train::run(args),
         Command::Eval(args) => commands::eval::run(args),
         Command::Bench(args) => commands::bench::run(args),
+        Command::Doctor(args) => commands::doctor::run(args),
         Command::Datasets(args) => commands::datasets::run(args).map(|()| ExitCode::SUCCESS),
     };
     match done {

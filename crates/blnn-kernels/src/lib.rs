@@ -19,6 +19,7 @@ pub mod norm;
 mod pages;
 mod panels;
 pub mod par;
+pub mod probe;
 pub mod product;
 pub mod rows;
 mod simd;

@@ -20,7 +20,7 @@ const LAYERS: [Layer; 10] = [
     Layer { modules: &["error", "atomic", "nearest", "npy", "rng"], sees: 0, mutual: true },
     Layer { modules: &["graph"], sees: 1, mutual: false },
     Layer { modules: &["config", "plan", "preset"], sees: 2, mutual: true },
-    Layer { modules: &["augment", "order"], sees: 3, mutual: false },
+    Layer { modules: &["augment", "cost", "order"], sees: 3, mutual: false },
     Layer { modules: &["nn"], sees: 4, mutual: false },
     Layer { modules: &["optim"], sees: 5, mutual: false },
     Layer { modules: &["method"], sees: 6, mutual: false },

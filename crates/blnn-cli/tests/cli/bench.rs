@@ -21,6 +21,9 @@ fn one_object_a_graph_a_line() {
         let stages = object["stages"].as_object().unwrap();
         let total: f64 = stages.values().map(|v| v.as_f64().unwrap()).sum();
         assert!((total - 1.0).abs() < 1e-9, "{stages:?}");
+        let rates = object["rates"].as_object().unwrap();
+        assert!(rates["predict"]["gflops"].as_f64().unwrap() > 0.0, "{rates:?}");
+        assert!(rates["gather"]["gathered_gbs"].as_f64().unwrap() > 0.0, "{rates:?}");
     }
     assert!(crate::common::names(folder.path()).is_empty(), "a bench leaves no files");
 }

@@ -4,6 +4,7 @@
 
 #[cfg_attr(not(unix), expect(dead_code, reason = "most tests need signals"))]
 mod common;
+mod doctor;
 
 #[cfg(unix)]
 mod bad_input;
