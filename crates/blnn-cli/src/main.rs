@@ -6,6 +6,7 @@
 mod args;
 mod commands;
 mod output;
+mod plan_progress;
 mod progress;
 mod scoring;
 
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         Command::Train(args) => commands::train::run(args),
         Command::Eval(args) => commands::eval::run(args),
         Command::Bench(args) => commands::bench::run(args),
+        Command::Reproduce(args) => commands::reproduce::run(args),
         Command::Datasets(args) => commands::datasets::run(args).map(|()| ExitCode::SUCCESS),
     };
     match done {

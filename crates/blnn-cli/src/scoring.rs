@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blnn::eval::{EvalPlan, Scores, Task, check_labels, evaluate};
+use blnn::eval::{EvalPlan, Task, check_labels, evaluate};
 use blnn::{Graph, Record, Splits};
 use blnn_kernels::{Matrix, Threads};
 use serde::Serialize;
@@ -75,26 +75,8 @@ impl<'g> Scoring<'g> {
         let (labels, splits) = (self.labels, self.splits);
         let threads = &self.threads;
         let scores = evaluate(embeddings, labels, splits, &self.plan, threads, &mut |_| {})?;
-        Ok(named(&scores))
+        Ok(scores.by_name())
     }
-}
-
-fn named(scores: &Scores) -> Named {
-    let mut all = Named::new();
-    let mut add = |name: &str, value: f64| all.insert(name.to_owned(), value);
-    if let Some(classify) = &scores.classify {
-        add("accuracy", classify.summary.mean);
-        add("accuracy_std", classify.summary.std);
-    }
-    if let Some(cluster) = &scores.cluster {
-        add("nmi", cluster.nmi.summary.mean);
-        add("homogeneity", cluster.homogeneity.summary.mean);
-    }
-    if let Some(similar) = &scores.similar {
-        add("s_at_5", similar.s_at_5);
-        add("s_at_10", similar.s_at_10);
-    }
-    all
 }
 
 /// What to report of all evaluations of a run.

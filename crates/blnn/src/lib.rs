@@ -19,6 +19,8 @@ mod order;
 mod plan;
 mod preset;
 pub mod project;
+pub mod published;
+pub mod reproduce;
 mod rng;
 mod run;
 pub mod search;

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod datasets;
 pub(crate) mod eval;
 mod eval_report;
+pub(crate) mod reproduce;
 pub(crate) mod train;
 
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! [`Scores`]: the results of an evaluation. All in percent but compactness.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::compare::{Comparison, Summary};
@@ -31,6 +33,30 @@ pub struct Scores {
     /// Mean cosine within classes, from −1 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compactness: Option<f64>,
+}
+
+impl Scores {
+    /// The scores that were taken, by the names `metrics.jsonl` has for them.
+    pub fn by_name(&self) -> BTreeMap<String, f64> {
+        let mut all = BTreeMap::new();
+        let mut add = |name: &str, value: f64| all.insert(name.to_owned(), value);
+        if let Some(classify) = &self.classify {
+            add("accuracy", classify.summary.mean);
+            add("accuracy_std", classify.summary.std);
+        }
+        if let Some(cluster) = &self.cluster {
+            add("nmi", cluster.nmi.summary.mean);
+            add("homogeneity", cluster.homogeneity.summary.mean);
+        }
+        if let Some(similar) = &self.similar {
+            add("s_at_5", similar.s_at_5);
+            add("s_at_10", similar.s_at_10);
+        }
+        if let Some(compactness) = self.compactness {
+            add("compactness", compactness);
+        }
+        all
+    }
 }
 
 /// Test accuracy of logistic regression over splits.
