@@ -65,6 +65,10 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "FORM", num_args = 1.., value_delimiter = ',', default_value = "paper", value_parser = objective())]
     objectives: Vec<Objective>,
 
+    /// Temperatures of the sweep [default: 0.1, 0.2, … 2.0]
+    #[arg(long, value_name = "τ", num_args = 1.., value_delimiter = ',')]
+    temperatures: Vec<f64>,
+
     /// One other setting of all trainings, such as statistics=last-view; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -131,6 +135,11 @@ fn options(args: &ReproduceArgs) -> anyhow::Result<Options> {
     options.epochs = args.epochs.map(|epochs| epochs as usize);
     options.objectives.clone_from(&args.objectives);
     options.objectives.dedup();
+    if !args.temperatures.is_empty() {
+        options.temperatures.clone_from(&args.temperatures);
+        options.temperatures.sort_by(f64::total_cmp);
+        options.temperatures.dedup();
+    }
     options.settings.clone_from(&args.set);
     options.eval_every = args.eval_every.map(|every| every as usize);
     options.ledger.clone_from(&args.ledger);

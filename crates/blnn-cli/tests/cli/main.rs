@@ -12,4 +12,6 @@ mod bench;
 mod eval;
 mod help;
 #[cfg(unix)]
+mod reproduce;
+#[cfg(unix)]
 mod train;

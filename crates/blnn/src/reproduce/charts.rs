@@ -15,7 +15,7 @@ pub(super) fn add(options: &Options, report: &mut Report) -> Result<()> {
     match report.target {
         Target::Motivation | Target::Ablation => add_dots(options, report)?,
         Target::Temperature => {
-            report.series = sweep_series(&report.rows);
+            report.series = sweep_series(&report.rows, &options.temperatures);
             add_lines(options, report)?;
         }
         Target::CaseStudy => add_lines(options, report)?,
@@ -124,7 +124,7 @@ pub(super) fn keep(options: &Options, report: &mut Report, stem: &str, svg: &str
 }
 
 /// Accuracy over τ for each data set and objective, and BGRL's level.
-fn sweep_series(rows: &[Row]) -> Vec<Series> {
+fn sweep_series(rows: &[Row], temperatures: &[f64]) -> Vec<Series> {
     let mut all = Vec::new();
     for dataset in datasets(rows) {
         let of_dataset: Vec<&Row> =
@@ -140,7 +140,7 @@ fn sweep_series(rows: &[Row]) -> Vec<Series> {
                 name: method.to_owned(),
                 x_label: "temperature τ".to_owned(),
                 y_label: format!("{}, %, best of evaluations", Metric::Accuracy.label()),
-                points: curve(&rows),
+                points: curve(&rows, temperatures),
             });
         }
     }
@@ -148,10 +148,14 @@ fn sweep_series(rows: &[Row]) -> Vec<Series> {
 }
 
 /// The points of one method: its accuracy at each τ, or one level for a method without any.
-fn curve(rows: &[&&Row]) -> Vec<(f64, f64)> {
+fn curve(rows: &[&&Row], temperatures: &[f64]) -> Vec<(f64, f64)> {
     let accuracy = |row: &Row| row.headline().map_or(f64::NAN, |ours| ours.mean);
     match rows {
-        [level] if level.temperature.is_none() => [0.1, 2.0].map(|t| (t, accuracy(level))).into(),
+        [level] if level.temperature.is_none() => {
+            let low = temperatures.iter().copied().fold(f64::MAX, f64::min);
+            let high = temperatures.iter().copied().fold(f64::MIN, f64::max);
+            vec![(low, accuracy(level)), (high, accuracy(level))]
+        }
         _ => rows.iter().filter_map(|row| Some((row.temperature?, accuracy(row)))).collect(),
     }
 }

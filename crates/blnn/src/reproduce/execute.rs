@@ -112,11 +112,11 @@ pub enum Ended {
 /// ```
 pub fn reproduce(options: &Options, threads: &Threads, watcher: &mut dyn Watcher) -> Result<Ended> {
     check(options)?;
+    let jobs = schedule(options)?;
     let runs = options.out.join("runs");
     fs::create_dir_all(&runs).map_err(|e| Error::io("create", &runs, e))?;
     let graphs = Graphs { folders: options.folders.clone(), loaded: None };
     let mut work = Work { options, threads, watcher, graphs, results: BTreeMap::new() };
-    let jobs = schedule(options)?;
     let finished: Vec<bool> =
         jobs.iter().map(|job| trained::is_finished(options, job)).collect::<Result<_>>()?;
     work.watcher.planned(&jobs, &finished);
@@ -148,6 +148,11 @@ fn check(options: &Options) -> Result<()> {
     }
     if options.objectives.is_empty() {
         return fault("--objectives needs `paper`, `published-code` or both");
+    }
+    if let Some(bad) = options.temperatures.iter().find(|t| !(t.is_finite() && **t > 0.0)) {
+        return fault(&format!(
+            "--temperatures: `temperature` must be above 0 and finite, got {bad}"
+        ));
     }
     if options.eval_every == Some(0) {
         return fault("--eval-every must be at least 1, got 0");

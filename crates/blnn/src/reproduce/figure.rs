@@ -23,10 +23,12 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(240, 228, 66),
     RGBColor(90, 90, 90),
 ];
+const OURS: RGBColor = COLOURS[0];
+const PUBLISHED: RGBColor = COLOURS[4];
 const INK: RGBColor = RGBColor(40, 40, 40);
 const GRID: RGBColor = RGBColor(225, 225, 225);
 const FONT: &str = "sans-serif";
-const SIZE: (u32, u32) = (680, 440);
+const SIZE: (u32, u32) = (680, 460);
 
 type Drawn = std::result::Result<(), Box<dyn StdError>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -63,8 +65,8 @@ pub(super) struct Words<'a> {
     pub(super) y: &'a str,
 }
 
-/// Curves over a common axis, each with a mark at every point; a curve of two points is a level
-/// to compare with, and dashed.
+/// Curves over a common axis, each with a mark at every point; a level to compare with (two
+/// points of one height) is dashed.
 pub(super) fn lines(words: Words<'_>, lines: &[Line]) -> Result<String> {
     let points = || lines.iter().flat_map(|line| line.points.iter());
     let x = padded(points().map(|p| p.0), 0.02);
@@ -74,23 +76,26 @@ pub(super) fn lines(words: Words<'_>, lines: &[Line]) -> Result<String> {
         for (line, colour) in lines.iter().zip(COLOURS.iter().cycle()) {
             draw_line(&mut chart, line, *colour)?;
         }
-        legend(&mut chart)
+        let mark = |line: &Line| if is_level(line) { Mark::Dashes } else { Mark::Line };
+        let keys = lines.iter().zip(COLOURS.iter().cycle());
+        let keys = keys.map(|(line, colour)| (line.name.as_str(), *colour, mark(line)));
+        legend(root, &keys.collect::<Vec<_>>())
     })
 }
 
 fn draw_line(chart: &mut Chart<'_, '_>, line: &Line, colour: RGBColor) -> Drawn {
     let points = line.points.iter().copied();
-    let key =
-        move |(x, y): (i32, i32)| PathElement::new([(x, y), (x + 22, y)], colour.stroke_width(3));
-    if line.points.len() == 2 {
-        let dashes = DashedLineSeries::new(points, 7, 5, colour.stroke_width(2));
-        chart.draw_series(dashes)?.label(&line.name).legend(key);
+    if is_level(line) {
+        chart.draw_series(DashedLineSeries::new(points, 7, 5, colour.stroke_width(2)))?;
         return Ok(());
     }
     chart.draw_series(LineSeries::new(points.clone(), colour.stroke_width(2)))?;
-    let marks = points.map(|point| Circle::new(point, 3, colour.filled()));
-    chart.draw_series(marks)?.label(&line.name).legend(key);
+    chart.draw_series(points.map(|point| Circle::new(point, 3, colour.filled())))?;
     Ok(())
+}
+
+fn is_level(line: &Line) -> bool {
+    matches!(line.points.as_slice(), [from, to] if from.1 == to.1)
 }
 
 /// Dots with error bars, a place for each category. Dots, not bars: the axis does not start at 0.
@@ -112,12 +117,14 @@ pub(super) fn dots(words: Words<'_>, dots: &[Dot]) -> Result<String> {
         chart.draw_series(dots.iter().enumerate().map(name))?;
         draw_ours(&mut chart, dots)?;
         draw_published(&mut chart, dots)?;
-        legend(&mut chart)
+        let keys = [("ours", OURS, Mark::Circle), ("published", PUBLISHED, Mark::Triangle)];
+        let shown = if dots.iter().any(|d| d.published.is_some()) { 2 } else { 1 };
+        legend(root, &keys[..shown])
     })
 }
 
 fn draw_ours(chart: &mut Chart<'_, '_>, dots: &[Dot]) -> Drawn {
-    let colour = COLOURS[0];
+    let colour = OURS;
     let at = |i: usize| i as f64 + 0.42;
     let ours = dots.iter().enumerate().filter_map(|(i, d)| Some((at(i), d.ours?)));
     let bar = |(x, (mean, spread)): (f64, (f64, Option<f64>))| {
@@ -130,8 +137,7 @@ fn draw_ours(chart: &mut Chart<'_, '_>, dots: &[Dot]) -> Drawn {
             + Circle::new((0, 0), 6, colour.filled())
             + Text::new(format!("{mean:.2}"), (-10, 0), beside(&colour, HPos::Right))
     };
-    let key = move |(x, y): (i32, i32)| Circle::new((x + 11, y), 6, colour.filled());
-    chart.draw_series(ours.map(dot))?.label("ours").legend(key);
+    chart.draw_series(ours.map(dot))?;
     Ok(())
 }
 
@@ -142,7 +148,7 @@ fn beside(colour: &RGBColor, side: HPos) -> TextStyle<'_> {
 }
 
 fn draw_published(chart: &mut Chart<'_, '_>, dots: &[Dot]) -> Drawn {
-    let colour = COLOURS[4];
+    let colour = PUBLISHED;
     let published: Vec<(f64, f64)> = dots
         .iter()
         .enumerate()
@@ -157,8 +163,7 @@ fn draw_published(chart: &mut Chart<'_, '_>, dots: &[Dot]) -> Drawn {
             + TriangleMarker::new((0, 0), 7, colour.filled())
             + Text::new(format!("{:.2}", point.1), (11, 0), style.clone())
     };
-    let key = move |(x, y): (i32, i32)| TriangleMarker::new((x + 11, y), 7, colour.filled());
-    chart.draw_series(published.into_iter().map(dot))?.label("published").legend(key);
+    chart.draw_series(published.into_iter().map(dot))?;
     Ok(())
 }
 
@@ -231,6 +236,7 @@ fn axes<'a, 'b>(
         .caption(words.title, (FONT, 19).into_font().color(&INK))
         .margin(14)
         .margin_right(24)
+        .margin_bottom(34)
         .x_label_area_size(48)
         .y_label_area_size(64)
         .build_cartesian_2d(x, y)?;
@@ -241,6 +247,8 @@ fn axes<'a, 'b>(
         .max_light_lines(0)
         .bold_line_style(GRID)
         .axis_style(INK)
+        .x_label_formatter(&tick)
+        .y_label_formatter(&tick)
         .x_desc(words.x)
         .y_desc(words.y)
         .axis_desc_style((FONT, 15).into_font().color(&INK))
@@ -249,17 +257,44 @@ fn axes<'a, 'b>(
     Ok(chart)
 }
 
-fn legend<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>) -> Drawn {
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::LowerRight)
-        .margin(8)
-        .legend_area_size(30)
-        .background_style(WHITE.mix(0.85))
-        .border_style(GRID)
-        .label_font((FONT, 14).into_font().color(&INK))
-        .draw()?;
+/// What marks a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Line,
+    Dashes,
+    Circle,
+    Triangle,
+}
+
+/// The legend: a row below everything else, where it hides no data.
+fn legend(root: &Area<'_>, keys: &[(&str, RGBColor, Mark)]) -> Drawn {
+    let (mut x, y) = (90, SIZE.1 as i32 - 18);
+    for (name, colour, mark) in keys {
+        let ends = |from: i32, to: i32| {
+            PathElement::new([(x + from, y), (x + to, y)], colour.stroke_width(3))
+        };
+        match mark {
+            Mark::Line => root.draw(&ends(0, 22))?,
+            Mark::Dashes => {
+                root.draw(&ends(0, 9))?;
+                root.draw(&ends(14, 23))?;
+            }
+            Mark::Circle => root.draw(&Circle::new((x + 11, y), 6, colour.filled()))?,
+            Mark::Triangle => root.draw(&TriangleMarker::new((x + 11, y), 7, colour.filled()))?,
+        }
+        let text = (FONT, 14).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Center));
+        root.draw(&Text::new((*name).to_owned(), (x + 30, y), text))?;
+        // Widths are those of a common sans-serif face: the font is the viewer's.
+        x += 60 + 8 * name.chars().count() as i32;
+    }
     Ok(())
+}
+
+/// A number on an axis, without zeros nobody needs.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what the axes call it with")]
+fn tick(value: &f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn draw(size: (u32, u32), picture: impl FnOnce(&Area<'_>) -> Drawn) -> Result<String> {
@@ -301,7 +336,7 @@ mod tests {
         for word in ["A title", "across", "upwards", "BLNN", "BGRL"] {
             assert!(svg.contains(word), "{word}");
         }
-        assert_eq!(svg.matches("<circle").count(), 3);
+        assert_eq!(svg.matches("<circle").count(), 3, "a level has no marks");
     }
 
     #[test]
@@ -323,6 +358,11 @@ mod tests {
         let svg = map("A map", &points, &labels, &["first".into()]).unwrap();
         assert!(svg.contains("first") && svg.contains("class 9"));
         assert_eq!(svg.matches("<circle").count(), 8 * 2 + 8, "two points and a key each");
+    }
+
+    #[test]
+    fn ticks_have_no_needless_zeros() {
+        assert_eq!([2.0, 0.5, 90.25, 0.0].map(|v| tick(&v)), ["2", "0.5", "90.25", "0"]);
     }
 
     #[test]

@@ -229,7 +229,7 @@ pub(super) fn jobs_of(
     let short = (target == Target::Temperature).then_some(SHORT_EPOCHS);
     let epochs = options.epochs.or(short);
     let mut jobs = Vec::new();
-    for variant in variants(target, &options.objectives) {
+    for variant in variants(target, options) {
         for seed in 1..=options.seeds {
             jobs.push(TrainingJob::new(options, dataset, variant, seed, epochs)?);
         }
@@ -237,12 +237,12 @@ pub(super) fn jobs_of(
     Ok(jobs)
 }
 
-fn variants(target: Target, objectives: &[Objective]) -> Vec<Variant> {
+fn variants(target: Target, options: &Options) -> Vec<Variant> {
     let plain = |method| Variant { method, objective: Objective::Paper, temperature: None };
     let blnn = |temperature: Option<f64>| {
         let of =
             move |&objective: &Objective| Variant { objective, temperature, ..plain(Method::Blnn) };
-        objectives.iter().map(of).collect::<Vec<_>>()
+        options.objectives.iter().map(of).collect::<Vec<_>>()
     };
     let bgrl = vec![plain(Method::Bgrl)];
     let ablations = vec![plain(Method::BgrlNoisy), plain(Method::BgrlClean)];
@@ -255,7 +255,8 @@ fn variants(target: Target, objectives: &[Objective]) -> Vec<Variant> {
         Target::Motivation => [bgrl, ablations].concat(),
         Target::CaseStudy => blnn(None),
         Target::Temperature => {
-            let steps = (1..=20).flat_map(|tenth| blnn(Some(f64::from(tenth) / 10.0)));
+            let steps =
+                options.temperatures.iter().flat_map(|&temperature| blnn(Some(temperature)));
             bgrl.into_iter().chain(steps).collect()
         }
     }

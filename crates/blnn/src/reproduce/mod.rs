@@ -45,6 +45,8 @@ pub struct Options {
     pub epochs: Option<usize>,
     /// The forms of BLNN's objective.
     pub objectives: Vec<Objective>,
+    /// The temperatures of the sweep; the paper's 0.1, 0.2, … 2.0 by default.
+    pub temperatures: Vec<f64>,
     /// Other settings of all trainings, as `key=value`.
     pub settings: Vec<String>,
     /// Epochs between evaluations; if absent, 250, or an eighth of a run shorter than 2,000.
@@ -70,6 +72,7 @@ impl Options {
             seeds: 1,
             epochs: None,
             objectives: vec![Objective::Paper],
+            temperatures: (1..=20).map(|tenth| f64::from(tenth) / 10.0).collect(),
             settings: Vec::new(),
             eval_every: None,
             out: out.into(),
