@@ -170,10 +170,11 @@ fn what_is_trained_so_far_is_reported_without_training() {
 #[test]
 fn a_missing_data_set_is_named_with_the_command_that_fetches_it() {
     let folder = tempfile::tempdir().unwrap();
-    let arguments = ["datasets", "classification", "--datasets", "wikics"];
+    let arguments = ["datasets", "classification", "case-study", "--datasets", "wikics"];
     let (stdout, _) = succeed(&mut reproduce(folder.path(), &arguments));
     let remark = "wikics.json is not here; fetch it with `blnn datasets fetch wikics`";
     assert!(stdout.contains(remark), "{stdout}");
+    assert!(stdout.contains(&format!("Note: without wikics: {remark}.")), "{stdout}");
     assert!(stdout.contains("80.48 ± 0.52"), "the published number stands there: {stdout}");
     let report = json(folder.path(), "classification");
     assert_eq!(report["missing"][0]["file"], "wikics.json");

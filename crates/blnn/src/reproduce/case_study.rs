@@ -128,12 +128,17 @@ fn series(graph: &Graph, method: &str, curves: &[Vec<f64>; 2]) -> Vec<Series> {
     let pairs = interval(adjacency.entries(), PAIRS_PER_INTERVAL);
     let neighbours = interval(degree, NEIGHBOURS_PER_INTERVAL);
     let labels = [
-        ("pairs", format!("interval of {pairs} pairs, most similar first")),
-        ("anchor", format!("interval of {neighbours} of {degree} neighbours, heaviest first")),
+        ("pairs", "all pairs", format!("interval of {pairs} pairs, most similar first")),
+        (
+            "anchor",
+            "one anchor",
+            format!("interval of {neighbours} of {degree} neighbours, heaviest first"),
+        ),
     ];
-    let one = |(shares, (part, x_label)): (&Vec<f64>, (&str, String))| Series {
+    let one = |(shares, (part, title, x_label)): (&Vec<f64>, (&str, &str, String))| Series {
         figure: format!("case-study-{}-{part}", graph.name()),
         dataset: graph.name().to_owned(),
+        title: title.to_owned(),
         name: method.to_owned(),
         x_label,
         y_label: "same-class share, %".to_owned(),

@@ -80,12 +80,20 @@ fn add_dots(options: &Options, report: &mut Report) -> Result<()> {
         if dots.iter().all(|dot| dot.ours.is_none()) {
             continue;
         }
-        let title = format!("{} on {dataset}: accuracy, best of evaluations", report.place);
+        let title = title(report, &dataset, "accuracy, best of evaluations");
         let words = Words { title: &title, x: "", y: "accuracy, %" };
         let svg = figure::dots(words, &dots)?;
         keep(options, report, &format!("{}-{dataset}", report.target), &svg)?;
     }
     Ok(())
+}
+
+/// What stands above a picture: place, data set, subject and how long was trained.
+pub(super) fn title(report: &Report, dataset: &str, subject: &str) -> String {
+    let runs = report.rows.iter().filter(|row| row.dataset == dataset).flat_map(|row| &row.runs);
+    let epochs = runs.map(|run| run.epochs).max();
+    let epochs = epochs.map_or(String::new(), |epochs| format!(" ({epochs} epochs)"));
+    format!("{} on {dataset}: {subject}{epochs}", report.place)
 }
 
 fn dot(row: &Row) -> Dot {
@@ -106,7 +114,7 @@ fn add_lines(options: &Options, report: &mut Report) -> Result<()> {
     names.dedup();
     for name in names {
         let group: Vec<&Series> = report.series.iter().filter(|s| s.figure == name).collect();
-        let title = format!("{} on {}", report.place, group[0].dataset);
+        let title = title(report, &group[0].dataset, &group[0].title);
         let words = Words { title: &title, x: &group[0].x_label, y: &group[0].y_label };
         let line = |s: &&Series| Line { name: s.name.clone(), points: s.points.clone() };
         let svg = figure::lines(words, &group.iter().map(line).collect::<Vec<_>>())?;
@@ -137,6 +145,7 @@ fn sweep_series(rows: &[Row], temperatures: &[f64]) -> Vec<Series> {
             all.push(Series {
                 figure: format!("temperature-{dataset}"),
                 dataset: dataset.clone(),
+                title: "accuracy over the temperature".to_owned(),
                 name: method.to_owned(),
                 x_label: "temperature τ".to_owned(),
                 y_label: format!("{}, %, best of evaluations", Metric::Accuracy.label()),

@@ -128,7 +128,9 @@ pub fn reproduce(options: &Options, threads: &Threads, watcher: &mut dyn Watcher
             continue;
         }
         if work.watcher.wants_stop() || (!finished[i] && !work.train(i, job)?) {
-            return Ok(Ended::Stopped { finished: work.results.len(), jobs: jobs.len() });
+            let ahead = finished[i..].iter().filter(|done| **done).count();
+            let finished = work.results.len() + ahead;
+            return Ok(Ended::Stopped { finished, jobs: jobs.len() });
         }
         work.read(job)?;
     }

@@ -120,7 +120,10 @@ fn picture(
     let of_run = row.runs.iter().find(|run| run.seed == 1).and_then(|run| run.last);
     let compactness = of_run.or(row.last.as_ref().map(|last| last.mean));
     let compactness = compactness.map(|c| format!(" ({c:.4})")).unwrap_or_default();
-    let title = format!("{} on {}: {}{compactness}", report.place, graph.name(), row.method);
+    let epochs = row.runs.first().map(|run| format!(" after {} epochs", run.epochs));
+    let epochs = epochs.unwrap_or_default();
+    let title =
+        format!("{} on {}: {}{epochs}{compactness}", report.place, graph.name(), row.method);
     let svg = figure::map(&title, points, labels_of(graph)?, graph.class_names())?;
     let stem: String = row
         .method

@@ -30,7 +30,7 @@ pub fn text(report: &Report) -> String {
     if !pairs.is_empty() {
         let _ = write!(out, "\nDifferences seed by seed\n\n{}", pairs.plain());
     }
-    for note in &report.notes {
+    for note in notes(report) {
         let _ = write!(out, "\nNote: {note}.");
     }
     if !report.figures.is_empty() {
@@ -43,10 +43,11 @@ pub fn text(report: &Report) -> String {
 /// The report as a section of Markdown; `link` gives the address of a figure's file.
 pub fn markdown(report: &Report, link: &dyn Fn(&str) -> String) -> String {
     let mut out = format!("## {}: {}\n\n", report.place, report.title);
-    for note in &report.notes {
-        let _ = writeln!(out, "- {}{}.", note[..1].to_uppercase(), &note[1..]);
+    let notes = notes(report);
+    for note in &notes {
+        let _ = writeln!(out, "- {note}.");
     }
-    if !report.notes.is_empty() {
+    if !notes.is_empty() {
         out.push('\n');
     }
     out.push_str(&numbers(report).markdown());
@@ -73,6 +74,16 @@ pub fn markdown(report: &Report, link: &dyn Fn(&str) -> String) -> String {
         report.source, report.version
     );
     out
+}
+
+/// What a reader must know: the report's notes, and the data sets that have no row to say that
+/// they are missing.
+fn notes(report: &Report) -> Vec<String> {
+    let unsaid = |dataset: &str| !report.rows.iter().any(|row| row.dataset == dataset);
+    let missing = report.missing.iter().filter(|missing| unsaid(&missing.dataset));
+    let missing =
+        missing.map(|missing| format!("without {}: {}", missing.dataset, missing.remark()));
+    report.notes.iter().cloned().chain(missing).collect()
 }
 
 /// The main table: ours beside the published number.

@@ -197,7 +197,9 @@ pub struct Series {
     pub figure: String,
     /// The data set.
     pub dataset: String,
-    /// What the curve shows.
+    /// What the picture shows.
+    pub title: String,
+    /// The curve's name in it.
     pub name: String,
     /// What the horizontal axis counts.
     pub x_label: String,
