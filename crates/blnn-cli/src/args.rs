@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::commands::datasets::DatasetsArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::eval::EvalArgs;
+use crate::commands::reproduce::ReproduceArgs;
 
 /// Learn node embeddings of attributed graphs without labels, and score them.
 #[derive(Debug, Parser)]
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Train(TrainArgs),
     Eval(EvalArgs),
     Bench(BenchArgs),
+    Reproduce(ReproduceArgs),
     Datasets(DatasetsArgs),
     Doctor(DoctorArgs),
 }
@@ -173,7 +175,7 @@ pub(crate) struct MachineArgs {
     pub(crate) data_dir: Option<PathBuf>,
 }
 
-fn at_least_one() -> clap::builder::RangedU64ValueParser {
+pub(crate) fn at_least_one() -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(1..)
 }
 

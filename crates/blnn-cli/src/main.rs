@@ -6,6 +6,7 @@
 mod args;
 mod commands;
 mod output;
+mod plan_progress;
 mod progress;
 mod scoring;
 
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         Command::Eval(args) => commands::eval::run(args),
         Command::Bench(args) => commands::bench::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
+        Command::Reproduce(args) => commands::reproduce::run(args),
         Command::Datasets(args) => commands::datasets::run(args).map(|()| ExitCode::SUCCESS),
     };
     match done {

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use blnn::eval::{EvalPlan, Protocol, Scores, Task, check_labels, evaluate};
+use blnn::eval::{
+    EvalPlan, Protocol, Task, VALIDATION_ACCURACY as VALIDATION, check_labels, evaluate,
+};
 use blnn::{Graph, Record, Splits};
 use blnn_kernels::{Matrix, Threads};
 use serde::Serialize;
-
-/// The score an epoch may be chosen by: its nodes are in no test set.
-const VALIDATION: &str = "validation_accuracy";
 
 /// Scores by name, in percent, as `metrics.jsonl` holds them.
 pub(crate) type Named = BTreeMap<String, f64>;
@@ -80,35 +79,8 @@ impl<'g> Scoring<'g> {
         let (labels, splits) = (self.labels, self.splits);
         let threads = &self.threads;
         let scores = evaluate(embeddings, labels, splits, &self.plan, threads, &mut |_| {})?;
-        Ok(named(&scores))
+        Ok(scores.by_name())
     }
-}
-
-fn named(scores: &Scores) -> Named {
-    let mut all = Named::new();
-    let mut add = |name: &str, value: f64| all.insert(name.to_owned(), value);
-    if let Some(classify) = &scores.classify {
-        add("accuracy", classify.summary.mean);
-        add("accuracy_std", classify.summary.std);
-    }
-    if let Some(paper) = &scores.classify_paper {
-        add("accuracy_paper_split", paper.summary.mean);
-        add("accuracy_paper_split_std", paper.summary.std);
-    }
-    // Public splits have a validation part of their own.
-    let mut found = [&scores.classify, &scores.classify_paper].into_iter().flatten();
-    if let Some(validation) = found.find_map(|c| c.validation) {
-        add(VALIDATION, validation);
-    }
-    if let Some(cluster) = &scores.cluster {
-        add("nmi", cluster.nmi.summary.mean);
-        add("homogeneity", cluster.homogeneity.summary.mean);
-    }
-    if let Some(similar) = &scores.similar {
-        add("s_at_5", similar.s_at_5);
-        add("s_at_10", similar.s_at_10);
-    }
-    all
 }
 
 /// What to report of all evaluations of a run.

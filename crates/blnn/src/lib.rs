@@ -19,8 +19,12 @@ mod optim;
 mod order;
 mod plan;
 mod preset;
+pub mod project;
+pub mod published;
+pub mod reproduce;
 mod rng;
 mod run;
+pub mod search;
 mod train;
 mod trainer;
 

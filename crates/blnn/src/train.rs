@@ -275,7 +275,7 @@ fn same_graph(header: &Header, graph: &Graph) -> Result<()> {
 
 /// Refuses settings that would make the rest of the run another run. How often to save is no such
 /// setting.
-fn same_config(saved: &str, plan: &Plan) -> Result<()> {
+pub(crate) fn same_config(saved: &str, plan: &Plan) -> Result<()> {
     let table = |text: &str| text.parse::<toml::Table>().unwrap_or_default();
     let (saved, wanted) = (table(saved), table(&plan.to_toml()));
     let differs = |key: &&str| *key != "checkpoint_every" && saved.get(*key) != wanted.get(*key);

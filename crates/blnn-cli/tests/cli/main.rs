@@ -13,4 +13,6 @@ mod bench;
 mod eval;
 mod help;
 #[cfg(unix)]
+mod reproduce;
+#[cfg(unix)]
 mod train;

@@ -49,7 +49,9 @@ pub use homophily::{
 pub use input::{check_labels, number_classes};
 pub use metrics::{homogeneity, normalized_mutual_information};
 pub use plan::{EvalPlan, Protocol, Seeds, Task};
-pub use scores::{ClassifyScores, ClusterScores, RepeatScores, Scores, SimilarScores};
+pub use scores::{
+    ClassifyScores, ClusterScores, RepeatScores, Scores, SimilarScores, VALIDATION_ACCURACY,
+};
 pub use splits::{RandomState, TrainTest, shuffle_splits};
 
 /// Numbers of nearest nodes the similarity search reports.
