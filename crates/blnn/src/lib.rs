@@ -18,8 +18,10 @@ mod optim;
 mod order;
 mod plan;
 mod preset;
+pub mod project;
 mod rng;
 mod run;
+pub mod search;
 mod train;
 mod trainer;
 

@@ -17,7 +17,11 @@ struct Layer {
 
 /// From the ground up. A new module needs a place here: that is the moment to think about it.
 const LAYERS: [Layer; 10] = [
-    Layer { modules: &["error", "atomic", "nearest", "npy", "rng"], sees: 0, mutual: true },
+    Layer {
+        modules: &["error", "atomic", "nearest", "npy", "rng", "search"],
+        sees: 0,
+        mutual: true,
+    },
     Layer { modules: &["graph"], sees: 1, mutual: false },
     Layer { modules: &["config", "plan", "preset"], sees: 2, mutual: true },
     Layer { modules: &["augment", "order"], sees: 3, mutual: false },
