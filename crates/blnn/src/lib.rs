@@ -34,6 +34,7 @@ pub use collapse::Health;
 pub use config::{Config, Setting};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{Features, Graph, Splits};
+pub use nearest::slip;
 pub use plan::{Method, Objective, Plan, Statistics};
 pub use run::{Record, RunFolder};
 pub use run_report::{MapMethod, ReportOptions, report_run};

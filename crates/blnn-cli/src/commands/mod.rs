@@ -4,6 +4,8 @@ pub(crate) mod bench;
 pub(crate) mod datasets;
 pub(crate) mod eval;
 mod eval_report;
+pub(crate) mod report;
+pub(crate) mod similar;
 pub(crate) mod train;
 
 use std::path::Path;

@@ -7,7 +7,7 @@ function shown(value, percent) {
   if (percent) return `${(100 * value).toFixed(1)} %`;
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size < 1e-3 || size >= 1e6) return value.toExponential(2);
+  if (size < 1e-3 || size >= 1e6) return Number(value.toPrecision(3)).toExponential();
   return String(Number(value.toPrecision(5)));
 }
 
@@ -35,7 +35,7 @@ function seriesOption(chart, series, index) {
   }
   return {
     ...common, type: "line", data: series.points, showSymbol: series.points.length < 25,
-    symbolSize: 6, lineStyle: { width: 2 }, smooth: false,
+    symbol: "circle", symbolSize: 6, lineStyle: { width: 2 }, smooth: false,
   };
 }
 

@@ -39,16 +39,15 @@ function saveSvg(svg, name) {
 
 function savePng(svg, width, height, name) {
   const picture = new Image();
-  const address = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
   picture.onload = () => {
     const canvas = make("canvas");
     canvas.width = 2 * width;
     canvas.height = 2 * height;
     canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
-    URL.revokeObjectURL(address);
     canvas.toBlob((blob) => save(blob, `${name}.png`), "image/png");
   };
-  picture.src = address;
+  // A page opened from a disk may not read back pictures from a blob; from its own text it may.
+  picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
 }
 
 /// The start of a file name made of the page's title.
