@@ -106,7 +106,9 @@ fn add_case_study(
 /// The temperature of the attention, as the run's settings have it.
 fn temperature(config: &str) -> f64 {
     let table: toml::Table = config.parse().unwrap_or_default();
-    table.get("temperature").and_then(toml::Value::as_float).unwrap_or(1.0)
+    let value = table.get("temperature");
+    let whole = || value.and_then(toml::Value::as_integer).map(|whole| whole as f64);
+    value.and_then(toml::Value::as_float).or_else(whole).unwrap_or(1.0)
 }
 
 fn overview(run: &StoredRun, graph: Option<&Graph>) -> Report {
@@ -126,7 +128,8 @@ fn overview(run: &StoredRun, graph: Option<&Graph>) -> Report {
     };
     if let Some(last) = run.records().last() {
         report.figures.extend(score_figures(run.records()));
-        report.figures.push(figure("Loss", format!("{:.4}", last.loss), "after the last epoch"));
+        let loss = format!("{:.4}", last.loss).replace('-', "\u{2212}");
+        report.figures.push(figure("Loss", loss, "after the last epoch"));
     }
     report.figures.extend(health_figures(run.records(), summary.embedding_width));
     report.figures.extend(graph_figures(summary.nodes, graph));
@@ -257,6 +260,7 @@ mod tests {
     #[test]
     fn the_temperature_is_read_from_the_settings() {
         assert_eq!(temperature("epochs = 3\ntemperature = 0.5\n"), 0.5);
+        assert_eq!(temperature("temperature = 2\n"), 2.0);
         assert_eq!(temperature("epochs = 3\n"), 1.0);
         assert_eq!(temperature("not toml ["), 1.0);
     }

@@ -123,7 +123,7 @@ impl Browser {
     pub(crate) fn wait(&self, script: &str) {
         let deadline = Instant::now() + Duration::from_secs(20);
         while self.run(script) != json!(true) {
-            assert!(Instant::now() < deadline, "never came: {script}");
+            assert!(Instant::now() < deadline, "never came: {script}; {:?}", self.complaints());
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -210,12 +210,22 @@ mod needs_browser {
     #[test]
     fn pictures_can_be_saved() {
         let browser = opened();
-        // Catches what would go to the reader's disk.
+        // Catches what would go to the reader's disk, and reads it as what it claims to be.
         browser.run(
-            "window.saved = []; const make = URL.createObjectURL; let size = 0; \
-             URL.createObjectURL = (blob) => { size = blob.size; return make(blob); }; \
-             HTMLAnchorElement.prototype.click = function () { \
-             if (size > 1000) window.saved.push(this.download); }; return 1",
+            "window.saved = []; let caught; \
+             URL.createObjectURL = (blob) => { caught = blob; return '#'; }; \
+             HTMLAnchorElement.prototype.click = async function () { \
+               const [blob, name] = [caught, this.download]; \
+               if (blob.type === 'image/png') { \
+                 const { width } = await createImageBitmap(blob); \
+                 window.saved.push(name + (width > 500 ? '' : ' is small')); \
+                 return; \
+               } \
+               const read = new DOMParser().parseFromString(await blob.text(), blob.type); \
+               const good = read.documentElement.nodeName === 'svg' && \
+                 !read.querySelector('parsererror') && read.querySelectorAll('*').length > 20; \
+               window.saved.push(name + (good ? '' : ' is damaged')); \
+             }; return 1",
         );
         for button in ["#map-svg", "#map-png", "#chart-loss .card-head button"] {
             browser.run(&format!("document.querySelector({button:?}).click(); return 1"));

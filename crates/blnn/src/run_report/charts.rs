@@ -130,7 +130,7 @@ impl CaseStudy<'_> {
         if pairs == 0 {
             return Ok(None);
         }
-        let interval = (pairs / FEWEST_INTERVALS).clamp(1, PAIRS_PER_INTERVAL);
+        let interval = pairs.div_ceil(FEWEST_INTERVALS).min(PAIRS_PER_INTERVAL);
         let (adjacency, labels) = (self.graph.adjacency(), self.labels);
         let shares = homophily_by_similarity(self.embeddings, adjacency, labels, interval)?;
         let note = format!(

@@ -24,13 +24,21 @@ function axisLines() {
   };
 }
 
-function seriesOption(chart, series, index) {
+/// The colour a class has on the map, if the name is that of a class.
+function classColour(name) {
+  const classes = data.map?.colourings.find((colouring) => colouring.name === "class");
+  const at = classes?.categories.indexOf(name) ?? -1;
+  return at < 0 ? undefined : categoryColour(at);
+}
+
+function seriesOption(chart, variant, series, index) {
   const tint = categoryColour(index);
   const common = { name: series.name, color: tint, emphasis: { focus: "none" } };
   if (chart.kind === "bars") {
     return {
       ...common, type: "bar", barMaxWidth: 46, barCategoryGap: "18%",
-      data: series.points.map((point) => point[1]), itemStyle: { borderRadius: [4, 4, 0, 0] },
+      itemStyle: { borderRadius: [4, 4, 0, 0] },
+      data: series.points.map(([at, value]) => ({ value, itemStyle: { color: classColour(variant.categories[at]) ?? tint } })),
     };
   }
   return {
@@ -43,11 +51,14 @@ function chartOption(chart, variant) {
   const bars = chart.kind === "bars";
   const value = (v) => shown(v, chart.percent);
   const legend = variant.series.length > 1;
+  // Names must all be read, ranges only here and there.
+  const tilted = bars && !chart.percent && variant.categories.some((name) => name.length > 11);
+  const below = (chart.x_label ? 46 : 28) + (tilted ? 34 : 0);
   return {
     animation: false,
     aria: { enabled: true, label: { description: `${chart.title}. ${chart.note}` } },
     textStyle: { fontFamily: getComputedStyle(document.body).fontFamily },
-    grid: { left: 52, right: 18, top: legend ? 36 : 18, bottom: chart.x_label ? 46 : 28 },
+    grid: { left: 52, right: 18, top: legend ? 36 : 18, bottom: below },
     legend: legend ? { top: 0, left: 0, itemWidth: 16, itemHeight: 8, textStyle: { color: colour("soft") } } : undefined,
     tooltip: {
       trigger: "axis", renderMode: "html", confine: true, transitionDuration: 0,
@@ -56,18 +67,18 @@ function chartOption(chart, variant) {
       formatter: (hovered) => tooltip(chart, variant, hovered, value),
     },
     xAxis: {
-      ...axisLines(), ...axisText(chart.x_label), nameGap: 28,
+      ...axisLines(), ...axisText(chart.x_label), nameGap: tilted ? 62 : 28,
       type: bars ? "category" : "value", data: bars ? variant.categories : undefined,
       min: bars ? undefined : "dataMin", max: bars ? undefined : "dataMax",
       splitLine: { show: false },
-      axisLabel: { ...axisLines().axisLabel, width: 96, overflow: "truncate", formatter: bars ? undefined : (v) => grouped(v) },
+      axisLabel: { ...axisLines().axisLabel, width: 110, overflow: "truncate", rotate: tilted ? 22 : 0, interval: tilted ? 0 : "auto", formatter: bars ? undefined : (v) => grouped(v) },
     },
     yAxis: {
       ...axisLines(), ...axisText(chart.y_label), nameGap: 38, type: "value", scale: !bars,
       max: chart.percent ? 1 : undefined,
       axisLabel: { ...axisLines().axisLabel, formatter: (v) => (chart.percent ? `${Math.round(100 * v)}` : shown(v, false)) },
     },
-    series: variant.series.map((series, index) => seriesOption(chart, series, index)),
+    series: variant.series.map((series, index) => seriesOption(chart, variant, series, index)),
   };
 }
 
@@ -127,10 +138,18 @@ function drawChart(state) {
   state.echart.setOption(chartOption(state.chart, state.chart.variants[state.variant]), true);
 }
 
+/// The drawing on the page with a background, as text.
+function chartSvg(state) {
+  const svg = state.frame.querySelector("svg").cloneNode(true);
+  const back = document.createElementNS(svg.namespaceURI, "rect");
+  Object.entries({ width: "100%", height: "100%", fill: colour("card") })
+    .forEach(([name, value]) => back.setAttribute(name, value));
+  svg.prepend(back);
+  return new XMLSerializer().serializeToString(svg);
+}
+
 function exportChart(state, kind) {
-  const address = state.echart.getDataURL({ type: "svg", backgroundColor: colour("card") });
-  const svg = decodeURIComponent(address.slice(address.indexOf(",") + 1));
-  const name = fileName(state.chart.id);
+  const [svg, name] = [chartSvg(state), fileName(state.chart.id)];
   if (kind === "SVG") saveSvg(svg, name);
   else savePng(svg, state.echart.getWidth(), state.echart.getHeight(), name);
 }
