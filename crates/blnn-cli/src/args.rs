@@ -45,6 +45,7 @@ pub(crate) enum Format {
 /// resume from) and `report.html` (a page to look at). Settings come from, each overriding those before it: built-in defaults, the
 /// preset of method and data set, --config, --set, and the flags below.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[command(after_help = "\
 Examples:
   blnn train                                  the embedded Cora graph, in about a minute

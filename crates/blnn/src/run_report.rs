@@ -187,7 +187,8 @@ fn graph_figures(nodes: usize, graph: Option<&Graph>) -> Vec<Figure> {
     let Some(graph) = graph else {
         return vec![figure("Nodes", grouped(nodes), "")];
     };
-    let edges = grouped((graph.entries() + graph.self_loops()) / 2);
+    // A self-loop is stored once, any other edge twice.
+    let edges = grouped(usize::midpoint(graph.entries(), graph.self_loops()));
     let mut figures = vec![
         figure("Nodes", grouped(nodes), &format!("{} features", grouped(graph.features().cols()))),
         figure("Edges", edges, &format!("{} isolated nodes", grouped(graph.isolated_nodes()))),
@@ -249,12 +250,50 @@ fn grouped(number: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checkpoint::{Checkpoint, Header};
+    use crate::graph::Features;
+    use blnn_kernels::Pattern;
 
     #[test]
     fn names_and_numbers_are_for_people() {
         assert_eq!(method_name("blnn"), "BLNN");
         assert_eq!(method_name("bgrl-noisy"), "BGRL (noisy)");
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn another_graph_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let summary = r#"{"graph":"g","nodes":3,"method":"blnn","seed":1,"epochs":3,
+            "finished":false,"embedding_width":1,"seconds":0.5}"#;
+        std::fs::write(root.path().join("summary.json"), summary).unwrap();
+        std::fs::write(root.path().join("config.toml"), "").unwrap();
+        let graph = |nodes: usize| {
+            let adjacency = Pattern::new(nodes, vec![0; nodes + 1], vec![]).unwrap();
+            let features = Features::Dense(Matrix::zeros(nodes, 1));
+            Graph::new("mine", adjacency, features).unwrap()
+        };
+        let report = |graph: &Graph| {
+            let run = StoredRun::read(root.path()).unwrap();
+            let options = ReportOptions::default();
+            report_run(&run, Some(graph), &options, &Threads::new(1), &mut |_, _| ())
+        };
+        let error = report(&graph(2)).unwrap_err().to_string();
+        assert!(error.starts_with("mine: 2 nodes, but the run has 3"), "{error}");
+        let page = report(&graph(3)).unwrap();
+        assert!(page.map.is_none() && page.warnings[0].contains("stopped"), "{page:?}");
+
+        let header = Header {
+            epoch: 1,
+            seed: 1,
+            graph: "g".into(),
+            fingerprint: "another".into(),
+            config: String::new(),
+        };
+        let none: [(String, Matrix); 0] = [];
+        Checkpoint::write(&root.path().join("checkpoint.safetensors"), &header, &none).unwrap();
+        let error = report(&graph(3)).unwrap_err().to_string();
+        assert!(error.contains("differ from those of the run"), "{error}");
     }
 
     #[test]

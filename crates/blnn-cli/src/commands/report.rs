@@ -23,7 +23,7 @@ use crate::output::{note, shell_word};
 Examples:
   blnn report runs/cora-blnn-seed1
   blnn report runs/mine my/graph.npz -o mine.html
-  blnn report runs/physics-blnn-seed1 --map pca     at once, instead of minutes")]
+  blnn report runs/physics-blnn-seed1 --map pca     at once, instead of in a minute")]
 pub(crate) struct ReportArgs {
     /// The run's folder
     pub(crate) run: PathBuf,
@@ -46,7 +46,7 @@ pub(crate) struct ReportArgs {
 /// How nodes are laid out on the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MapChoice {
-    /// Neighbours stay together; seconds for thousands of nodes, minutes for tens of thousands.
+    /// Neighbours stay together; seconds for thousands of nodes, a minute for tens of thousands.
     Tsne,
     /// The plane of largest spread, at once.
     Pca,
@@ -61,8 +61,8 @@ impl MapChoice {
     }
 }
 
-/// With this many nodes t-SNE takes a few seconds; the end of a training is not delayed by more.
-const TSNE_AFTER_TRAINING: usize = 5_000;
+/// Up to this many nodes t-SNE takes seconds; the end of a training is not delayed by more.
+const TSNE_AFTER_TRAINING: usize = 10_000;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let run = StoredRun::read(&args.run)?;

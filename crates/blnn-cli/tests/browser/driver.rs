@@ -1,4 +1,4 @@
-//! A real Chromium without a window, told what to do over the WebDriver protocol.
+//! A real Chromium without a window, told what to do over the `WebDriver` protocol.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -27,7 +27,7 @@ pub(crate) struct Browser {
     driver: Child,
     session: String,
     agent: ureq::Agent,
-    _profile: tempfile::TempDir,
+    profile: tempfile::TempDir,
 }
 
 impl Browser {
@@ -47,13 +47,13 @@ impl Browser {
             .into();
         let profile = tempfile::tempdir().unwrap();
         let session = format!("http://127.0.0.1:{port}/session");
-        let mut browser = Self { driver, session, agent, _profile: profile };
+        let mut browser = Self { driver, session, agent, profile };
         browser.start(width, height);
         browser
     }
 
     fn start(&mut self, width: u32, height: u32) {
-        let profile = format!("--user-data-dir={}", self._profile.path().display());
+        let profile = format!("--user-data-dir={}", self.profile.path().display());
         let size = format!("--window-size={width},{height}");
         let own = [profile.as_str(), size.as_str()];
         let arguments: Vec<&str> = ARGUMENTS.into_iter().chain(own).collect();

@@ -54,7 +54,7 @@ fn large_page(folder: &Path) -> PathBuf {
     let mut bytes = Vec::new();
     blnn::data::npy::write_f32_matrix(&mut bytes, &points).unwrap();
     fs::write(root.join("embeddings.npy"), bytes).unwrap();
-    let ids: String = (0..NODES).map(|i| format!("{i}\n")).collect();
+    let ids: String = (0..NODES).map(|i| i.to_string() + "\n").collect();
     fs::write(root.join("node_ids.txt"), ids).unwrap();
     fs::write(root.join("config.toml"), "").unwrap();
     let summary = serde_json::json!({ "graph": "made-up", "nodes": NODES, "method": "blnn",
@@ -143,7 +143,7 @@ mod needs_browser {
             "return [...document.querySelectorAll('.neighbours .value')].map((v) => Number(v.textContent))",
         );
         let values: Vec<f64> =
-            values.as_array().unwrap().iter().filter_map(|v| v.as_f64()).collect();
+            values.as_array().unwrap().iter().filter_map(serde_json::Value::as_f64).collect();
         assert_eq!(values.len(), 10);
         assert!(values.is_sorted_by(|a, b| a >= b) && values[0] <= 1.0, "{values:?}");
         browser.run("document.getElementById('points').focus(); return 1");

@@ -11,5 +11,6 @@ mod bad_input;
 mod bench;
 mod eval;
 mod help;
+mod report;
 #[cfg(unix)]
 mod train;

@@ -78,9 +78,8 @@ fn curve(name: &str, records: &[Record], value: impl Fn(&Record) -> Option<f64>)
 /// A chart over epochs, unless nothing was recorded. Terms that are always zero are left out.
 fn lines(id: &str, title: &str, note: &str, y_label: &str, series: Vec<Series>) -> Option<Chart> {
     let several = series.len() > 1;
-    let tells =
-        |s: &Series| !s.points.is_empty() && !(several && s.points.iter().all(|p| p.1 == 0.0));
-    let series: Vec<Series> = series.into_iter().filter(tells).collect();
+    let silent = |s: &Series| s.points.is_empty() || several && s.points.iter().all(|p| p.1 == 0.0);
+    let series: Vec<Series> = series.into_iter().filter(|s| !silent(s)).collect();
     (!series.is_empty()).then(|| Chart {
         id: id.to_owned(),
         section: Section::Training,
@@ -102,7 +101,7 @@ fn scores_chart(series: Vec<Series>) -> Option<Chart> {
     if once {
         chart.kind = Kind::Bars;
         chart.x_label = String::new();
-        chart.note = "On the paper's tasks, after the last epoch.".to_owned();
+        chart.note.push_str(" After the last epoch.");
         variant.categories = variant.series.iter().map(|s| s.name.clone()).collect();
         let bars = variant.series.iter().enumerate().map(|(i, s)| (i as f64, s.points[0].1));
         variant.series = vec![Series { name: "score".to_owned(), points: bars.collect() }];

@@ -52,12 +52,12 @@ pub(super) fn draw(
         y,
         colourings: colourings(nodes.graph, &matrix, &shown, threads),
         neighbours: Packed::numbers(&near.iter().map(|n| n.node).collect::<Vec<_>>()),
-        cosines: Packed::words(near.iter().map(cosine_word)),
+        cosines: Packed::words(near.iter().copied().map(cosine_word)),
     })
 }
 
-fn cosine_word(neighbour: &Neighbour) -> u16 {
-    ((f64::from(neighbour.cosine) + 1.0) / 2.0 * 65_535.0).round() as u16
+fn cosine_word(neighbour: Neighbour) -> u16 {
+    (f64::midpoint(f64::from(neighbour.cosine), 1.0) * 65_535.0).round() as u16
 }
 
 fn note(method: MapMethod, shown: usize, all: usize) -> String {
@@ -88,7 +88,9 @@ fn evenly(n: usize, most: usize) -> Vec<usize> {
 
 fn take_rows(matrix: &Matrix, rows: &[usize]) -> Matrix {
     let mut data = Vec::with_capacity(rows.len() * matrix.cols());
-    rows.iter().for_each(|&i| data.extend_from_slice(matrix.row(i)));
+    for &i in rows {
+        data.extend_from_slice(matrix.row(i));
+    }
     Matrix::from_vec(rows.len(), matrix.cols(), data)
 }
 
@@ -182,7 +184,7 @@ mod tests {
 
     #[test]
     fn cosines_keep_four_digits() {
-        let word = |cosine| f64::from(cosine_word(&Neighbour { node: 0, cosine }));
+        let word = |cosine| f64::from(cosine_word(Neighbour { node: 0, cosine }));
         for cosine in [-1.0_f32, 0.0, 0.123_45, 1.0] {
             let back = word(cosine) / 65_535.0 * 2.0 - 1.0;
             assert!((back - f64::from(cosine)).abs() < 2e-5, "{cosine} {back}");
