@@ -117,8 +117,9 @@ fn overview(run: &StoredRun, graph: Option<&Graph>) -> Report {
     let mut report = Report {
         title: format!("{} on {}", method_name(&summary.method), summary.graph),
         subtitle: format!(
-            "{} epochs{unfinished}, seed {}, {} values a node",
+            "{} epoch{}{unfinished}, seed {}, {} values a node",
             grouped(summary.epochs),
+            if summary.epochs == 1 { "" } else { "s" },
             summary.seed,
             summary.embedding_width
         ),
@@ -194,7 +195,7 @@ fn graph_figures(nodes: usize, graph: Option<&Graph>) -> Vec<Figure> {
         figure("Edges", edges, &format!("{} isolated nodes", grouped(graph.isolated_nodes()))),
     ];
     if let Some(share) = graph.edge_homophily() {
-        let note = format!("of edges join equals among {} classes", graph.classes());
+        let note = format!("of edges stay within one of {} classes", graph.classes());
         figures.push(figure("Homophily", format!("{:.1} %", 100.0 * share), &note));
     }
     figures
