@@ -7,6 +7,7 @@
 )]
 
 mod args;
+mod browser;
 mod checks;
 mod golden;
 mod large_graphs;

@@ -9,7 +9,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::commands::datasets::DatasetsArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::eval::EvalArgs;
+use crate::commands::report::ReportArgs;
 use crate::commands::reproduce::ReproduceArgs;
+use crate::commands::similar::SimilarArgs;
 
 /// Learn node embeddings of attributed graphs without labels, and score them.
 #[derive(Debug, Parser)]
@@ -23,6 +25,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Train(TrainArgs),
     Eval(EvalArgs),
+    Report(ReportArgs),
+    Similar(SimilarArgs),
     Bench(BenchArgs),
     Reproduce(ReproduceArgs),
     Datasets(DatasetsArgs),
@@ -41,10 +45,11 @@ pub(crate) enum Format {
 /// Train embeddings and write them to a run folder.
 ///
 /// The folder gets `embeddings.npy` (one row a node), `node_ids.txt` (the id of each row),
-/// `config.toml` (every setting), `metrics.jsonl` (losses over time) and `checkpoint.safetensors`
-/// (to resume from). Settings come from, each overriding those before it: built-in defaults, the
+/// `config.toml` (every setting), `metrics.jsonl` (losses over time), `checkpoint.safetensors` (to
+/// resume from) and `report.html` (a page to look at). Settings come from, each overriding those before it: built-in defaults, the
 /// preset of method and data set, --config, --set, and the flags below.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[command(after_help = "\
 Examples:
   blnn train                                  the embedded Cora graph, scored, in seconds
@@ -85,6 +90,10 @@ pub(crate) struct TrainArgs {
     /// off too. Labels are used for scores only, never for training (but by `bgrl-clean`).
     #[arg(long, value_name = "N")]
     pub(crate) eval_every: Option<usize>,
+
+    /// Do not write report.html, the page that shows the run
+    #[arg(long)]
+    pub(crate) no_report: bool,
 
     /// Print the resolved settings as a config file and stop
     #[arg(long)]

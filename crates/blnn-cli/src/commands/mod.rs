@@ -5,7 +5,9 @@ pub(crate) mod datasets;
 pub(crate) mod doctor;
 pub(crate) mod eval;
 mod eval_report;
+pub(crate) mod report;
 pub(crate) mod reproduce;
+pub(crate) mod similar;
 pub(crate) mod train;
 
 use std::path::Path;

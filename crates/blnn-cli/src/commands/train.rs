@@ -9,7 +9,7 @@ use blnn_kernels::Threads;
 use serde_json::json;
 
 use crate::args::{Format, SettingArgs, TrainArgs};
-use crate::commands::{dataset_name, load_graph};
+use crate::commands::{dataset_name, load_graph, report};
 use crate::output::{duration, grouped, note, shell_word};
 use crate::progress::Progress;
 use crate::scoring::{Named, Scoring, Verdict};
@@ -47,7 +47,9 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         ));
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    print_summary(args, &folder, &outcome)?;
+    let report =
+        if args.no_report { None } else { report::after_training(folder.root(), &graph, &threads) };
+    print_summary(args, &folder, &outcome, report.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -137,7 +139,12 @@ fn resume_command(args: &TrainArgs, root: &Path) -> String {
     format!("blnn train {graph}{data} --out {out} --resume")
 }
 
-fn print_summary(args: &TrainArgs, folder: &RunFolder, outcome: &Outcome) -> anyhow::Result<()> {
+fn print_summary(
+    args: &TrainArgs,
+    folder: &RunFolder,
+    outcome: &Outcome,
+    report: Option<&Path>,
+) -> anyhow::Result<()> {
     let verdict = Verdict::of(&folder.records()?);
     let mut out = io::stdout().lock();
     match args.format {
@@ -146,12 +153,14 @@ fn print_summary(args: &TrainArgs, folder: &RunFolder, outcome: &Outcome) -> any
             object["scores"] = json!(verdict);
             object["folder"] = json!(folder.root());
             object["embeddings"] = json!(folder.embeddings());
+            object["report"] = json!(report);
             writeln!(out, "{object}")?;
         }
         Format::Table => {
             let scores = verdict.iter().flat_map(verdict_rows);
             let rows = summary(outcome).into_iter().chain(scores);
-            for (label, value) in rows.chain(what_next(args, folder, outcome)) {
+            let page = report.map(|path| ("report", shell_word(path)));
+            for (label, value) in rows.chain(what_next(args, folder, outcome, page)) {
                 writeln!(out, "{label:<10} {value}")?;
             }
         }
@@ -220,14 +229,19 @@ fn score_line(scores: &Named) -> String {
     parts.collect::<Vec<_>>().join(" · ")
 }
 
-fn what_next(args: &TrainArgs, folder: &RunFolder, outcome: &Outcome) -> Vec<Row> {
+fn what_next(
+    args: &TrainArgs,
+    folder: &RunFolder,
+    outcome: &Outcome,
+    page: Option<Row>,
+) -> Vec<Row> {
     let shape = format!("{} nodes × {}", grouped(outcome.nodes), outcome.embedding_width);
     let embeddings = shell_word(&folder.embeddings());
     let graph = shell_word(Path::new(&args.graph));
     let other = if outcome.method == Method::Bgrl { Method::Blnn } else { Method::Bgrl };
-    vec![
-        ("embedding", format!("{embeddings} ({shape}, ids in node_ids.txt)")),
-        ("next", format!("blnn eval {embeddings} --labels {graph}")),
-        ("", format!("blnn train {graph} --method {}", other.name())),
-    ]
+    let mut rows = vec![("embedding", format!("{embeddings} ({shape}, ids in node_ids.txt)"))];
+    rows.extend(page);
+    rows.push(("next", format!("blnn eval {embeddings} --labels {graph}")));
+    rows.push(("", format!("blnn train {graph} --method {}", other.name())));
+    rows
 }

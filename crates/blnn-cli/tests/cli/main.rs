@@ -12,6 +12,7 @@ mod bad_input;
 mod bench;
 mod eval;
 mod help;
+mod report;
 #[cfg(unix)]
 mod reproduce;
 #[cfg(unix)]

@@ -76,7 +76,7 @@ pub fn tsne(
     let neighbours = search.all(k, threads, &mut |_, _| ());
     let affinities = Affinities::new(&neighbours, n, k, perplexity, threads);
     drop((neighbours, search));
-    let mut descent = Descent::new(start, affinities);
+    let mut descent = Descent::new(&start, affinities);
     for step in 0..options.iterations {
         descent.step(Phase::of(step, options.iterations, n), threads);
         progress(step + 1, options.iterations);
@@ -122,7 +122,7 @@ struct Descent {
 }
 
 impl Descent {
-    fn new(start: Matrix, affinities: Affinities) -> Self {
+    fn new(start: &Matrix, affinities: Affinities) -> Self {
         let n = start.rows();
         let squares: f64 = (0..n).map(|i| f64::from(start.get(i, 0)).powi(2)).sum();
         let spread = (squares / n as f64).sqrt();
@@ -255,7 +255,7 @@ mod tests {
         for points in [blobs(2), blobs(3), blobs(7), Matrix::zeros(40, 3), Matrix::zeros(2, 0)] {
             let map = quick(&points, 2);
             assert_eq!(map.rows(), points.rows());
-            assert!(map.data().iter().all(|v| v.is_finite()), "{:?}", points);
+            assert!(map.data().iter().all(|v| v.is_finite()), "{points:?}");
         }
         let two = quick(&blobs(2), 1);
         assert!((two.get(0, 0) - two.get(1, 0)).abs() > 0.01, "different points stay apart");
