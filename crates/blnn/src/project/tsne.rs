@@ -24,7 +24,7 @@ const NEIGHBOURS_PER_PERPLEXITY: f64 = 3.0;
 /// Limits of a coordinate's own factor on its steps.
 const LEAST_GAIN: f32 = 0.01;
 
-/// Settings of [`tsne`].
+/// Settings of [`tsne()`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TsneOptions {
     /// How many neighbours a point effectively has; lowered to a third of the points where there
@@ -53,7 +53,7 @@ impl TsneOptions {
 
 /// A map of the rows onto a plane in which near rows, by cosine, stay near.
 ///
-/// The start is the map by [`pca`], so the result is a function of `points` and `options`: the
+/// The start is the map by [`pca()`], so the result is a function of `points` and `options`: the
 /// same bits for any number of threads. `progress` hears how many of how many steps are done.
 ///
 /// # Errors
