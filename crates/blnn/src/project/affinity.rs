@@ -55,7 +55,9 @@ impl Affinities {
             same
         });
         let mut offsets = vec![0; n + 1];
-        entries.iter().for_each(|e| offsets[e.0 as usize + 1] += 1);
+        for entry in &entries {
+            offsets[entry.0 as usize + 1] += 1;
+        }
         for i in 0..n {
             offsets[i + 1] += offsets[i];
         }

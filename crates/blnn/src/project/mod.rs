@@ -1,5 +1,5 @@
-//! Maps of many dimensions onto two, for pictures: [`pca`] keeps the directions of largest spread
-//! and takes a moment; [`tsne`] keeps neighbours together and takes seconds to minutes.
+//! Maps of many dimensions onto two, for pictures: [`pca()`] keeps the directions of largest spread
+//! and takes a moment; [`tsne()`] keeps neighbours together and takes seconds to minutes.
 //!
 //! Both are deterministic: no random start, and the same bits at any number of threads.
 //!

@@ -56,7 +56,9 @@ fn centred(points: &Matrix) -> Result<Matrix> {
             *sum += f64::from(v);
         }
     }
-    mean.iter_mut().for_each(|m| *m /= points.rows() as f64);
+    for sum in &mut mean {
+        *sum /= points.rows() as f64;
+    }
     let value = |i: usize, j: usize| (f64::from(points.get(i, j)) - mean[j]) as f32;
     Ok(Matrix::from_fn(points.rows(), points.cols(), value))
 }
@@ -116,14 +118,18 @@ fn orthonormalise(axes: &mut [Vec<f64>]) {
         let norm = product(axis, axis);
         // Rounding in 32-bit moments leaves about this much of a direction without spread.
         let scale = if norm > 1e-24 * largest && norm > 0.0 { norm.sqrt().recip() } else { 0.0 };
-        axis.iter_mut().for_each(|a| *a *= scale);
+        for a in axis.iter_mut() {
+            *a *= scale;
+        }
     }
 }
 
 fn with_sign(mut axis: Vec<f64>) -> Vec<f64> {
     let largest = axis.iter().fold(0.0_f64, |m, &a| if a.abs() > m.abs() { a } else { m });
     if largest < 0.0 {
-        axis.iter_mut().for_each(|a| *a = -*a);
+        for a in &mut axis {
+            *a = -*a;
+        }
     }
     axis
 }

@@ -65,6 +65,7 @@ impl Quadtree {
     }
 
     /// Sorts along the curve. The order of the step before is nearly right, which the sort uses.
+    #[expect(clippy::stable_sort_primitive, reason = "the unstable sort gains nothing from order")]
     fn sort(&mut self, points: &[Point], low: Point, width: f32) {
         if self.order.len() != points.len() {
             self.order = (0..points.len() as u32).map(|i| (0, i)).collect();

@@ -24,7 +24,7 @@ const NEIGHBOURS_PER_PERPLEXITY: f64 = 3.0;
 /// Limits of a coordinate's own factor on its steps.
 const LEAST_GAIN: f32 = 0.01;
 
-/// Settings of [`tsne`].
+/// Settings of [`tsne()`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TsneOptions {
     /// How many neighbours a point effectively has; lowered to a third of the points where there
@@ -53,7 +53,7 @@ impl TsneOptions {
 
 /// A map of the rows onto a plane in which near rows, by cosine, stay near.
 ///
-/// The start is the map by [`pca`], so the result is a function of `points` and `options`: the
+/// The start is the map by [`pca()`], so the result is a function of `points` and `options`: the
 /// same bits for any number of threads. `progress` hears how many of how many steps are done.
 ///
 /// # Errors
@@ -76,7 +76,7 @@ pub fn tsne(
     let neighbours = search.all(k, threads, &mut |_, _| ());
     let affinities = Affinities::new(&neighbours, n, k, perplexity, threads);
     drop((neighbours, search));
-    let mut descent = Descent::new(start, affinities);
+    let mut descent = Descent::new(&start, affinities);
     for step in 0..options.iterations {
         descent.step(Phase::of(step, options.iterations, n), threads);
         progress(step + 1, options.iterations);
@@ -122,7 +122,7 @@ struct Descent {
 }
 
 impl Descent {
-    fn new(start: Matrix, affinities: Affinities) -> Self {
+    fn new(start: &Matrix, affinities: Affinities) -> Self {
         let n = start.rows();
         let squares: f64 = (0..n).map(|i| f64::from(start.get(i, 0)).powi(2)).sum();
         let spread = (squares / n as f64).sqrt();
@@ -255,7 +255,7 @@ mod tests {
         for points in [blobs(2), blobs(3), blobs(7), Matrix::zeros(40, 3), Matrix::zeros(2, 0)] {
             let map = quick(&points, 2);
             assert_eq!(map.rows(), points.rows());
-            assert!(map.data().iter().all(|v| v.is_finite()), "{:?}", points);
+            assert!(map.data().iter().all(|v| v.is_finite()), "{points:?}");
         }
         let two = quick(&blobs(2), 1);
         assert!((two.get(0, 0) - two.get(1, 0)).abs() > 0.01, "different points stay apart");
