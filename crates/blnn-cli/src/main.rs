@@ -6,6 +6,7 @@
 mod args;
 mod commands;
 mod output;
+mod own_graph;
 mod progress;
 mod scoring;
 

@@ -10,6 +10,7 @@ mod config;
 pub mod data;
 mod error;
 pub mod eval;
+pub mod export;
 mod graph;
 mod method;
 mod nearest;

@@ -29,7 +29,7 @@ const LAYERS: [Layer; 10] = [
     // These score anybody's matrices: they know no settings, no model, no training.
     Layer { modules: &["eval", "project", "report"], sees: 2, mutual: false },
     Layer {
-        modules: &["checkpoint", "collapse", "run", "train", "trainer"],
+        modules: &["checkpoint", "collapse", "export", "run", "train", "trainer"],
         sees: 9,
         mutual: true,
     },

@@ -4,12 +4,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blnn::{Checkpoint, Config, ErrorKind, Job, Method, Outcome, Plan, RunFolder};
+use blnn::export::{Embedding, Format, Provenance};
+use blnn::{Checkpoint, Config, ErrorKind, Graph, Job, Method, Outcome, Plan, RunFolder};
 use blnn_kernels::Threads;
 use serde_json::json;
 
-use crate::args::{Format, SettingArgs, TrainArgs};
-use crate::commands::{dataset_name, load_graph};
+use crate::args::{Format as Shown, SettingArgs, TrainArgs};
+use crate::commands::dataset_name;
 use crate::output::{duration, grouped, note, shell_word};
 use crate::progress::Progress;
 use crate::scoring::{Named, Scoring, Verdict};
@@ -23,9 +24,14 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         write!(io::stdout(), "{}", plan.to_toml())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let graph = load_graph(&args.graph, args.machine.data_dir.as_deref())?;
-    let folder = open_folder(args, &root)?;
     let threads = Threads::new(args.machine.threads.into());
+    let data_dir = args.machine.data_dir.as_deref();
+    let loaded = args.own.load(args.graph.as_deref(), data_dir, &threads)?;
+    let graph = loaded.graph;
+    let folder = open_folder(args, &root)?;
+    if let Some(encoding) = &loaded.encoding {
+        folder.write_features(encoding)?;
+    }
     let job = Job {
         graph: &graph,
         plan: &plan,
@@ -47,7 +53,8 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         ));
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    print_summary(args, &folder, &outcome)?;
+    let saved = export(args, &folder, &graph, &plan)?;
+    print_summary(args, &folder, &outcome, &saved)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -55,7 +62,10 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
 /// what is given now, in the place of preset and default.
 fn resolve(args: &TrainArgs) -> anyhow::Result<(Plan, PathBuf)> {
     let config = given(&args.settings)?;
-    let dataset = dataset_name(&args.graph);
+    let dataset = match &args.own.edges {
+        Some(edges) => blnn::data::own::name_of(edges),
+        None => dataset_name(named(args)),
+    };
     let plan = config.resolve(&dataset)?;
     let root = args.out.clone().unwrap_or_else(|| {
         let (method, seed) = (plan.method().name(), plan.seed());
@@ -129,29 +139,71 @@ fn with_hint(error: blnn::Error, args: &TrainArgs, folder: &RunFolder) -> anyhow
     anyhow::Error::new(error).context(message)
 }
 
+/// Writes the embeddings in the other formats that were asked for.
+fn export(
+    args: &TrainArgs,
+    folder: &RunFolder,
+    graph: &Graph,
+    plan: &Plan,
+) -> anyhow::Result<Vec<PathBuf>> {
+    // The array and its ids are always there.
+    let formats: Vec<Format> = args.save.iter().copied().filter(|f| *f != Format::Npy).collect();
+    if formats.is_empty() {
+        return Ok(Vec::new());
+    }
+    let vectors = blnn::data::npy::read_file(&folder.embeddings())?.into_matrix()?;
+    let provenance = Provenance::new(graph, plan);
+    let embedding = Embedding::new(&vectors, graph, &provenance)?;
+    let mut written = Vec::new();
+    for format in formats {
+        written.extend(embedding.write(format, folder.root())?);
+    }
+    Ok(written)
+}
+
+/// The graph's name where the command line has one.
+fn named(args: &TrainArgs) -> &str {
+    args.graph.as_deref().unwrap_or("cora")
+}
+
+/// The words of the command line that name the graph.
+fn graph_words(args: &TrainArgs) -> String {
+    let own = args.own.words();
+    match (&args.graph, &args.own.edges) {
+        (None, Some(_)) => own.trim_start().to_owned(),
+        _ => shell_word(Path::new(named(args))) + &own,
+    }
+}
+
 fn resume_command(args: &TrainArgs, root: &Path) -> String {
-    let graph = shell_word(Path::new(&args.graph));
+    let graph = graph_words(args);
     let out = shell_word(root);
     let data = args.machine.data_dir.as_deref();
     let data = data.map_or_else(String::new, |d| format!(" --data-dir {}", shell_word(d)));
     format!("blnn train {graph}{data} --out {out} --resume")
 }
 
-fn print_summary(args: &TrainArgs, folder: &RunFolder, outcome: &Outcome) -> anyhow::Result<()> {
+fn print_summary(
+    args: &TrainArgs,
+    folder: &RunFolder,
+    outcome: &Outcome,
+    saved: &[PathBuf],
+) -> anyhow::Result<()> {
     let verdict = Verdict::of(&folder.records()?);
     let mut out = io::stdout().lock();
     match args.format {
-        Format::Json => {
+        Shown::Json => {
             let mut object = serde_json::to_value(outcome)?;
             object["scores"] = json!(verdict);
             object["folder"] = json!(folder.root());
             object["embeddings"] = json!(folder.embeddings());
+            object["saved"] = json!(saved);
             writeln!(out, "{object}")?;
         }
-        Format::Table => {
+        Shown::Table => {
             let scores = verdict.iter().flat_map(verdict_rows);
             let rows = summary(outcome).into_iter().chain(scores);
-            for (label, value) in rows.chain(what_next(args, folder, outcome)) {
+            for (label, value) in rows.chain(what_next(args, folder, outcome, saved)) {
                 writeln!(out, "{label:<10} {value}")?;
             }
         }
@@ -214,14 +266,45 @@ fn score_line(scores: &Named) -> String {
     parts.collect::<Vec<_>>().join(" · ")
 }
 
-fn what_next(args: &TrainArgs, folder: &RunFolder, outcome: &Outcome) -> Vec<Row> {
+fn what_next(
+    args: &TrainArgs,
+    folder: &RunFolder,
+    outcome: &Outcome,
+    saved: &[PathBuf],
+) -> Vec<Row> {
     let shape = format!("{} nodes × {}", grouped(outcome.nodes), outcome.embedding_width);
     let embeddings = shell_word(&folder.embeddings());
-    let graph = shell_word(Path::new(&args.graph));
+    let graph = graph_words(args);
     let other = if outcome.method == Method::Bgrl { Method::Blnn } else { Method::Bgrl };
-    vec![
-        ("embedding", format!("{embeddings} ({shape}, ids in node_ids.txt)")),
-        ("next", format!("blnn eval {embeddings} --labels {graph}")),
-        ("", format!("blnn train {graph} --method {}", other.name())),
-    ]
+    let mut rows = vec![("embedding", format!("{embeddings} ({shape}, ids in node_ids.txt)"))];
+    rows.extend(saved.iter().map(|path| ("", shell_word(path))));
+    let train = format!("blnn train {graph} --method {}", other.name());
+    match labels_words(args, outcome) {
+        Some(labels) => {
+            rows.push(("next", format!("blnn eval {embeddings} --labels {labels}")));
+            rows.push(("", train));
+        }
+        None => rows.push(("next", train)),
+    }
+    rows
+}
+
+/// What `blnn eval --labels` takes for this graph, if it has labels.
+fn labels_words(args: &TrainArgs, outcome: &Outcome) -> Option<String> {
+    let own = &args.own;
+    match (&own.label, &own.nodes) {
+        (Some(file), _) if file.ends_with(".npy") => Some(shell_word(Path::new(file))),
+        (Some(column), Some(nodes)) => {
+            let column = shell_word(Path::new(column));
+            let id = own.id_column.as_deref().map_or_else(String::new, |id| {
+                format!(" --id-column {}", shell_word(Path::new(id)))
+            });
+            Some(format!("{} --label {column}{id}", shell_word(nodes)))
+        }
+        _ => {
+            let scored = outcome.last.as_ref().is_some_and(|last| !last.scores.is_empty());
+            let known = blnn::data::find(named(args)).is_some() && own.edges.is_none();
+            (scored || known).then(|| shell_word(Path::new(named(args))))
+        }
+    }
 }
