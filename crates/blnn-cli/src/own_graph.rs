@@ -12,50 +12,52 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crate::commands::datasets;
 use crate::output::{note, shell_word};
 
+/// Under which `--help` lists these flags.
+const HEADING: &str = "Your own graph";
+
 /// A graph of your own.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Your own graph")]
 pub(crate) struct OwnGraphArgs {
     /// The edges: csv, tsv, parquet (plain or gzip), a SciPy .npz or an array of pairs .npy
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = HEADING, value_name = "FILE")]
     pub(crate) edges: Option<PathBuf>,
 
     /// The nodes: a csv, tsv or parquet table with an id column, or a matrix .npy or .npz
     ///
     /// Columns of numbers become features, columns of at most 64 different texts too (one-hot).
     /// Without this file the nodes are those that the edges name.
-    #[arg(long, value_name = "FILE", requires = "edges")]
+    #[arg(long, help_heading = HEADING, value_name = "FILE", requires = "edges")]
     pub(crate) nodes: Option<PathBuf>,
 
     /// The nodes' column with their classes, or a .npy vector of them; for scores only
-    #[arg(long, value_name = "COLUMN|FILE.npy")]
+    #[arg(long, help_heading = HEADING, value_name = "COLUMN|FILE.npy")]
     pub(crate) label: Option<String>,
 
     /// The nodes' column with their ids [default: id, node, name, ... or the first]
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, help_heading = HEADING, value_name = "COLUMN")]
     pub(crate) id_column: Option<String>,
 
     /// The edges' first column [default: source, src, from, u, ... or the first]
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, help_heading = HEADING, value_name = "COLUMN")]
     pub(crate) source_column: Option<String>,
 
     /// The edges' second column [default: target, dst, to, v, ... or the second]
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, help_heading = HEADING, value_name = "COLUMN")]
     pub(crate) target_column: Option<String>,
 
     /// A column of the nodes that is to be left out; may be repeated
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, help_heading = HEADING, value_name = "COLUMN")]
     pub(crate) skip_column: Vec<String>,
 
     /// The first line of the tables is data; columns are told by their numbers, from 1
-    #[arg(long)]
+    #[arg(long, help_heading = HEADING)]
     pub(crate) no_header: bool,
 
     /// Compute the features from the edges [default: random-walk if the nodes have none]
     ///
     /// random-walk: where short walks from a node end; nodes with common surroundings are alike.
     /// degree: the degree, and that of the neighbours. onehot-degree: the degree as a category.
-    #[arg(long, value_name = "KIND", value_parser = structural())]
+    #[arg(long, help_heading = HEADING, value_name = "KIND", value_parser = structural())]
     pub(crate) features: Option<Structural>,
 }
 

@@ -1,6 +1,7 @@
 //! Putting the parts of a user's graph together.
 
 use std::path::Path;
+use std::time::Instant;
 
 use blnn_kernels::{Pattern, Threads};
 
@@ -182,13 +183,17 @@ fn check_no_table(request: &OwnGraph) -> Result<()> {
 }
 
 fn label_file(path: &Path, nodes: usize, notes: &mut Vec<FileNote>) -> Result<LabelColumn> {
+    let start = Instant::now();
     let (classes, names) = files::label_array(path)?;
     if classes.len() != nodes {
         let message = format!("has {} labels for {nodes} nodes", classes.len());
         return Err(Error::new(ErrorKind::Shape, message).at(path.display()));
     }
-    let note = FileNote { path: path.to_owned(), read_as: "labels, entry i for node i".into() };
-    notes.push(note);
+    notes.push(FileNote {
+        path: path.to_owned(),
+        read_as: "labels, entry i for node i".into(),
+        seconds: start.elapsed().as_secs_f64(),
+    });
     Ok(LabelColumn { name: path.display().to_string(), classes, names })
 }
 

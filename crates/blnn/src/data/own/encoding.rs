@@ -162,6 +162,10 @@ fn learn_column(column: &Column, nodes: usize, features: &mut Vec<Feature>) -> F
         Cells::Kinds { texts, .. } if texts.len() < 2 => {
             Fate::LeftOut("the same text in every row".into())
         }
+        // Names of the nodes, not kinds of them.
+        Cells::Kinds { texts, .. } if 2 * texts.len() > nodes => {
+            Fate::LeftOut("text that differs in most rows".into())
+        }
         Cells::Kinds { texts, .. } => {
             for text in texts.iter() {
                 let (column, text) = (column.name.clone(), text.to_owned());
@@ -323,6 +327,7 @@ mod tests {
             numbers("zero", &[0.0; 5]),
             kinds("land", &["de", "fr", "de", "de", "fr"]),
             kinds("one", &["x"; 5]),
+            kinds("name", &["a", "b", "c", "d", "a"]),
             Column::skipped("no".into(), "as told"),
         ];
         let (encoding, uses) = Encoding::learn(&columns, 5);
@@ -338,6 +343,7 @@ mod tests {
                 &same,
                 &Fate::OneHot(2),
                 &Fate::LeftOut("the same text in every row".into()),
+                &Fate::LeftOut("text that differs in most rows".into()),
                 &Fate::LeftOut("as told".into()),
             ]
         );
@@ -368,8 +374,9 @@ mod tests {
     /// New nodes are scaled as the old ones were; a text never seen has no feature.
     #[test]
     fn an_encoding_is_applied_to_another_table() {
-        let old = [numbers("age", &[0.0, 10.0]), kinds("land", &["de", "fr"])];
-        let (encoding, _) = Encoding::learn(&old, 2);
+        let ages = numbers("age", &[0.0, 10.0, 10.0, 0.0]);
+        let old = [ages, kinds("land", &["de", "fr", "fr", "fr"])];
+        let (encoding, _) = Encoding::learn(&old, 4);
         let json = serde_json::to_string(&encoding).unwrap();
         assert_eq!(serde_json::from_str::<Encoding>(&json).unwrap(), encoding);
         let new = [kinds("land", &["it"]), numbers("age", &[15.0])];

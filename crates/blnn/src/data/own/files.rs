@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
+use std::time::Instant;
 
 use blnn_kernels::Threads;
 
@@ -13,7 +14,7 @@ use super::parquet_table::ParquetTable;
 use super::text_table::TextTable;
 use super::understood::FileNote;
 use super::{ColumnNames, edge_list, name_of, node_text};
-use crate::data::npy::{self, Values};
+use crate::data::npy::{self, Array, Values};
 use crate::data::npz::{self, Archive};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Features, Graph};
@@ -32,8 +33,7 @@ impl Kind {
         let mut start = Vec::new();
         let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
         if file.metadata().is_ok_and(|about| about.is_dir()) {
-            let message = "is a folder; name the file in it";
-            return Err(Error::new(ErrorKind::Dataset, message).at(path.display()));
+            return Err(Error::new(ErrorKind::Dataset, "is a folder; name the file in it"));
         }
         file.take(6).read_to_end(&mut start).map_err(|e| Error::io("read", path, e))?;
         Ok(match &start[..] {
@@ -73,56 +73,44 @@ pub(super) fn edges(
     columns: &ColumnNames,
     threads: &Threads,
 ) -> Result<(EdgeFile, FileNote)> {
-    let read = match Kind::of(path)? {
-        Kind::Text => return text_edges(path, columns, threads),
+    noted(path, || match Kind::of(path)? {
+        Kind::Text => text_edges(path, columns, threads),
         Kind::Parquet => parquet_edges(path, columns),
-        Kind::Npy => npy::read_file(path)
-            .and_then(|array| pairs(array, true).map_err(|e| e.at(path.display())))
-            .map(|edges| (edge_file(edges), "array of edges".to_owned()))
-            .map_err(Located::Yes),
-        Kind::Npz => npz_edges(path).map_err(Located::No),
-    };
-    let (file, read_as) = read.map_err(|error| error.at(path))?;
-    Ok((file, FileNote { path: path.to_owned(), read_as }))
-}
-
-/// Whether an error names its file yet.
-enum Located {
-    Yes(Error),
-    No(Error),
-}
-
-impl Located {
-    fn at(self, path: &Path) -> Error {
-        match self {
-            Self::Yes(error) => error,
-            Self::No(error) if error.kind() == ErrorKind::Io => error,
-            Self::No(error) => error.at(path.display()),
+        Kind::Npy => {
+            let mut ends = EndPoints::new();
+            ends.push_numbers(pairs(array(path)?, true)?);
+            Ok((EdgeFile::Edges { ends, nodes: None }, "array of edges".to_owned()))
         }
-    }
+        Kind::Npz => npz_edges(path),
+    })
 }
 
-fn edge_file(edges: Vec<[i64; 2]>) -> EdgeFile {
-    let mut ends = EndPoints::new();
-    ends.push_numbers(edges);
-    EdgeFile::Edges { ends, nodes: None }
+/// Reads a file with the clock running, and names it in errors.
+fn noted<T>(path: &Path, read: impl FnOnce() -> Result<(T, String)>) -> Result<(T, FileNote)> {
+    let start = Instant::now();
+    let (file, read_as) = read().map_err(|error| match error.kind() {
+        // The operating system's errors name their file already.
+        ErrorKind::Io => error,
+        _ => error.at(path.display()),
+    })?;
+    let seconds = start.elapsed().as_secs_f64();
+    Ok((file, FileNote { path: path.to_owned(), read_as, seconds }))
 }
 
-fn text_edges(
-    path: &Path,
-    columns: &ColumnNames,
-    threads: &Threads,
-) -> Result<(EdgeFile, FileNote)> {
-    let named = |error| Located::No(error).at(path);
-    let mut table = TextTable::open(path).map_err(named)?;
-    let layout = edge_list::layout(&mut table, columns).map_err(named)?;
-    let ends = edge_list::read(&mut table, layout, threads).map_err(named)?;
-    let places = layout.ends;
-    let [source, target] = places.map(|place| table.column_name(place));
+fn array(path: &Path) -> Result<Array> {
+    let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
+    let length = file.metadata().map_err(|e| Error::io("read", path, e))?.len();
+    npy::read(BufReader::new(file), length)
+}
+
+fn text_edges(path: &Path, columns: &ColumnNames, threads: &Threads) -> Result<(EdgeFile, String)> {
+    let mut table = TextTable::open(path)?;
+    let layout = edge_list::layout(&mut table, columns)?;
+    let ends = edge_list::read(&mut table, layout, threads)?;
+    let [source, target] = layout.ends.map(|place| table.column_name(place));
     let about = about_text(&table);
     let read_as = format!("{about}; `{source}` → `{target}`");
-    let file = EdgeFile::Edges { ends, nodes: None };
-    Ok((file, FileNote { path: path.to_owned(), read_as }))
+    Ok((EdgeFile::Edges { ends, nodes: None }, read_as))
 }
 
 fn about_text(table: &TextTable<'_>) -> String {
@@ -135,12 +123,9 @@ fn about_text(table: &TextTable<'_>) -> String {
     format!("text separated by {}, {header}{comments}", table.separator())
 }
 
-fn parquet_edges(
-    path: &Path,
-    columns: &ColumnNames,
-) -> std::result::Result<(EdgeFile, String), Located> {
-    let table = ParquetTable::open(path).map_err(Located::No)?;
-    let (ends, places) = table.edges(columns).map_err(Located::No)?;
+fn parquet_edges(path: &Path, columns: &ColumnNames) -> Result<(EdgeFile, String)> {
+    let table = ParquetTable::open(path)?;
+    let (ends, places) = table.edges(columns)?;
     let [source, target] = places.map(|place| &table.names()[place]);
     let read_as = format!("parquet; `{source}` → `{target}`");
     Ok((EdgeFile::Edges { ends, nodes: None }, read_as))
@@ -180,7 +165,7 @@ pub(super) enum NodeFile {
 
 /// Reads the file of the nodes.
 pub(super) fn nodes(path: &Path, columns: &ColumnNames) -> Result<(NodeFile, FileNote)> {
-    let read = || match Kind::of(path)? {
+    noted(path, || match Kind::of(path)? {
         Kind::Text => text_nodes(path, columns),
         Kind::Parquet => {
             let table = ParquetTable::open(path)?.nodes(columns)?;
@@ -188,9 +173,7 @@ pub(super) fn nodes(path: &Path, columns: &ColumnNames) -> Result<(NodeFile, Fil
             Ok((NodeFile::Table(table), read_as))
         }
         Kind::Npy => {
-            let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
-            let length = file.metadata().map_err(|e| Error::io("read", path, e))?.len();
-            let matrix = npy::read(BufReader::new(file), length)?.into_matrix()?;
+            let matrix = array(path)?.into_matrix()?;
             Ok((NodeFile::Matrix(Features::Dense(matrix)), "matrix, row i for node i".into()))
         }
         Kind::Npz => {
@@ -201,9 +184,7 @@ pub(super) fn nodes(path: &Path, columns: &ColumnNames) -> Result<(NodeFile, Fil
             let features = SparseMatrix::read(&mut archive)?.into_features()?;
             Ok((NodeFile::Matrix(features), "sparse matrix, row i for node i".into()))
         }
-    };
-    let (file, read_as) = read().map_err(|e| Located::No(e).at(path))?;
-    Ok((file, FileNote { path: path.to_owned(), read_as }))
+    })
 }
 
 fn text_nodes(path: &Path, columns: &ColumnNames) -> Result<(NodeFile, String)> {

@@ -21,6 +21,7 @@
 //! ```
 
 mod assemble;
+pub mod bytes;
 mod chunks;
 mod columns;
 mod edge_list;

@@ -1,6 +1,7 @@
 //! Edge and node tables in parquet files, read a batch of rows at a time.
 
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
@@ -45,6 +46,13 @@ fn damaged(cause: ParquetError) -> Error {
     parse(format!("is not a whole parquet file ({cause}); write or copy it again"))
 }
 
+/// Runs a reader of parquet, whose decoders panic over some damaged files: that is an error like
+/// any other one.
+fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
+    let damaged = |_| Err(parse("is a damaged parquet file; write or copy it again"));
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
+}
+
 impl ParquetTable {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
@@ -54,6 +62,10 @@ impl ParquetTable {
 
 impl<R: ChunkReader + 'static> ParquetTable<R> {
     pub(crate) fn new(source: R) -> Result<Self> {
+        guarded(|| Self::open_source(source))
+    }
+
+    fn open_source(source: R) -> Result<Self> {
         let file = SerializedFileReader::new(source).map_err(damaged)?;
         let schema = file.metadata().file_metadata().schema_descr();
         let columns = schema.columns();
@@ -69,6 +81,10 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
 
     /// Finds the columns of source and target and reads all edges.
     pub(crate) fn edges(&self, columns: &ColumnNames) -> Result<(EndPoints, [usize; 2])> {
+        guarded(|| self.read_edges(columns))
+    }
+
+    fn read_edges(&self, columns: &ColumnNames) -> Result<(EndPoints, [usize; 2])> {
         let width = self.names.len();
         if width < 2 {
             return Err(parse("has fewer than two columns, an edge list needs two"));
@@ -118,6 +134,10 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
 
     /// Reads a node table.
     pub(crate) fn nodes(&self, columns: &ColumnNames) -> Result<NodeTable> {
+        guarded(|| self.read_nodes(columns))
+    }
+
+    fn read_nodes(&self, columns: &ColumnNames) -> Result<NodeTable> {
         let roles = Roles::find(&self.names, self.names.len(), columns)?;
         self.check_ids(roles.id, "--id-column")?;
         let label = roles.label.map(|label| self.names[label].clone());

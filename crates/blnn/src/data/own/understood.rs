@@ -39,12 +39,14 @@ pub struct Understood {
 }
 
 /// One file and how it was read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FileNote {
     /// The file.
     pub path: PathBuf,
     /// How it was read: format, header, columns.
     pub read_as: String,
+    /// Seconds it took to read the file.
+    pub seconds: f64,
 }
 
 /// How nodes are called.
@@ -124,7 +126,9 @@ impl Understood {
     fn edges_line(&self) -> String {
         let mut line = format!("{} from {} listed", grouped(self.edges), grouped(self.listed));
         if self.merged > 0 {
-            line += &format!("; {} duplicates or reverses merged", grouped(self.merged));
+            let repeated =
+                if self.merged == 1 { "duplicate or reverse" } else { "duplicates or reverses" };
+            line += &format!("; {} {repeated} merged", grouped(self.merged));
         }
         if self.self_loops > 0 {
             let loops = if self.self_loops == 1 { "self-loop" } else { "self-loops" };
@@ -229,7 +233,7 @@ mod tests {
     #[test]
     fn everything_is_told() {
         let understood = Understood {
-            files: vec![FileNote { path: "e.csv".into(), read_as: "comma".into() }],
+            files: vec![FileNote { path: "e.csv".into(), read_as: "comma".into(), seconds: 0.5 }],
             nodes: 1234,
             ids: IdKind::Texts,
             listed: 20,
