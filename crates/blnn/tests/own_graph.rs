@@ -12,7 +12,8 @@ use std::sync::Arc;
 use blnn::data::own::{
     ColumnNames, FeatureSource, IdKind, Loaded, OwnGraph, Structural, labels, read,
 };
-use blnn::{ErrorKind, Features, Graph};
+use blnn::export::{Embedding, Format, Provenance};
+use blnn::{ErrorKind, Features, Graph, Matrix};
 use blnn_kernels::Threads;
 use common::{Npz, floats, ints, npy};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
@@ -189,6 +190,21 @@ fn damaged_parquet_and_empty_values_are_told() {
     file.close().unwrap();
     let text = refusal(&OwnGraph::new(place.put("null.parquet", bytes)));
     assert!(text.contains("null.parquet: column `source`: row 2: is empty"), "{text}");
+}
+
+/// What we write ourselves is read again, lists of numbers and all.
+#[test]
+fn lists_of_numbers_are_features() {
+    let place = Place::new();
+    let graph = load(&OwnGraph::new(place.put("e.csv", EDGES))).unwrap().graph;
+    let plan = blnn::Config::new().resolve("e").unwrap();
+    let provenance = Provenance::new(&graph, &plan);
+    let vectors = Matrix::from_fn(5, 2, |i, j| (i * i) as f32 - j as f32 * i as f32);
+    let written = Embedding::new(&vectors, &graph, &provenance).unwrap();
+    let path = written.write(Format::Parquet, place.0.path()).unwrap().remove(0);
+    let loaded = load(&with_nodes(place.put("e.csv", EDGES), path)).unwrap();
+    assert_eq!(ids(&loaded.graph), ids(&graph));
+    assert_eq!(loaded.graph.feature_names().unwrap(), ["embedding[0]", "embedding[1]"]);
 }
 
 /// `scipy.sparse.save_npz` of a 3×3 matrix with entries (0,1), (1,2), (2,2) and a stored zero.

@@ -203,10 +203,10 @@ pub(super) fn unknown_end(
     let place = place_of_edge(unknown.edge, edges, columns);
     let end = ["source", "target"][unknown.end];
     let id = &unknown.id;
-    let hint = if unknown.edge == 0 && place.starts_with("line") {
-        "; if this line is a header, name its columns with --source-column and --target-column"
-    } else if id.ends_with(".0") {
+    let hint = if id.ends_with(".0") {
         "; ids with a fraction come from a table with empty cells, write them as whole numbers"
+    } else if unknown.edge == 0 && place == "line 1" {
+        "; if this line is a header, name its columns with --source-column and --target-column"
     } else {
         ""
     };

@@ -26,6 +26,8 @@ enum Content {
     Integers,
     Numbers,
     Texts,
+    /// A list of numbers in every row.
+    Vectors,
     /// Anything else, by the name of its type.
     Other(&'static str),
 }
@@ -69,7 +71,7 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         let file = SerializedFileReader::new(source).map_err(damaged)?;
         let schema = file.metadata().file_metadata().schema_descr();
         let columns = schema.columns();
-        let names = columns.iter().map(|column| column.path().string()).collect();
+        let names = columns.iter().map(|column| name(column)).collect();
         let contents = columns.iter().map(|column| content(column)).collect();
         Ok(Self { file, names, contents })
     }
@@ -123,6 +125,7 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         let found = match self.contents[column] {
             Content::Integers | Content::Texts => return Ok(()),
             Content::Numbers => "fractions or flags",
+            Content::Vectors => "lists of numbers",
             Content::Other(name) => name,
         };
         let name = &self.names[column];
@@ -164,14 +167,22 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         }
         let rest = (0..self.names.len()).filter(|&c| c != roles.id && Some(c) != roles.label);
         for place in rest.collect::<Vec<_>>() {
-            let column = self.feature(place, &roles, filling.rows())?;
-            filling.columns.push(column);
+            if self.contents[place] == Content::Vectors && !roles.skipped.contains(&place) {
+                filling.columns.extend(self.vectors(place, filling.rows())?);
+            } else {
+                filling.columns.push(self.feature(place, &roles, filling.rows())?);
+            }
         }
         filling.finish().map_err(|(row, fault)| at_row(fault, row + 1))
     }
 
     fn check_label(&self, column: usize) -> Result<()> {
-        if let Content::Other(found) = self.contents[column] {
+        let found = match self.contents[column] {
+            Content::Other(found) => Some(found),
+            Content::Vectors => Some("lists of numbers"),
+            _ => None,
+        };
+        if let Some(found) = found {
             let name = &self.names[column];
             return Err(parse(format!(
                 "column `{name}` (--label) holds {found}; labels are integers, texts or flags"
@@ -208,7 +219,7 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
             }
             Content::Other(kind) => return Ok(Column::skipped(name, kind)),
             Content::Texts => Column::kinds(name),
-            Content::Integers | Content::Numbers => Column::numbers(name),
+            Content::Integers | Content::Numbers | Content::Vectors => Column::numbers(name),
         };
         let mut row = 0;
         for group in 0..self.file.num_row_groups() {
@@ -226,6 +237,42 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         }
         check_length(row, rows)?;
         Ok(column)
+    }
+
+    /// A column of lists, all of one length, as that many columns of numbers.
+    fn vectors(&self, place: usize, rows: usize) -> Result<Vec<Column>> {
+        let name = &self.names[place];
+        let mut columns: Vec<Column> = Vec::new();
+        let mut row = 0;
+        for group in 0..self.file.num_row_groups() {
+            let mut cells = self.column(group, place)?;
+            loop {
+                let lists = cells.lists(row)?;
+                if lists.is_empty() {
+                    break;
+                }
+                for list in lists {
+                    if row == 0 {
+                        let numbered = |k: usize| Column::numbers(format!("{name}[{k}]"));
+                        columns = (0..list.len()).map(numbered).collect();
+                    }
+                    if list.len() != columns.len() {
+                        let (found, wanted) = (list.len(), columns.len());
+                        let message = format!(
+                            "column `{name}` has {found} numbers, row 1 has {wanted}; make all \
+                             lists of one length, or leave the column out with --skip-column"
+                        );
+                        return Err(at_row(parse(message), row + 1));
+                    }
+                    for (column, value) in columns.iter_mut().zip(list) {
+                        column.push_number(row, value).map_err(|e| at_row(e, row + 1))?;
+                    }
+                    row += 1;
+                }
+            }
+        }
+        check_length(row, rows)?;
+        Ok(columns)
     }
 
     fn column(&self, group: usize, column: usize) -> Result<Cursor> {
@@ -248,7 +295,20 @@ fn at_row(error: Error, row: usize) -> Error {
     error.at(format_args!("row {row}"))
 }
 
+/// The name of a column; that of a list is the name of the whole, not of its elements.
+fn name(column: &ColumnDescriptor) -> String {
+    let parts = column.path().parts();
+    match parts.first() {
+        Some(first) if content(column) == Content::Vectors => first.clone(),
+        _ => column.path().string(),
+    }
+}
+
 fn content(column: &ColumnDescriptor) -> Content {
+    let is_float = matches!(column.physical_type(), Physical::FLOAT | Physical::DOUBLE);
+    if column.max_rep_level() == 1 && is_float && column.path().parts().len() <= 3 {
+        return Content::Vectors;
+    }
     if column.max_rep_level() > 0 || column.path().parts().len() > 1 {
         return Content::Other("lists or groups of values");
     }
@@ -326,7 +386,40 @@ impl Cursor {
         })
     }
 
-    /// The same for a column of ids, where an empty value is told with the column's name.
+    /// The lists of the next rows, of which the first is row `row` of the file.
+    fn lists(&mut self, row: usize) -> Result<Vec<Vec<f32>>> {
+        let (values, defined, repeated) = match &mut self.reader {
+            ColumnReader::FloatColumnReader(reader) => read_lists(reader)?,
+            ColumnReader::DoubleColumnReader(reader) => {
+                let (values, defined, repeated) = read_lists(reader)?;
+                (values.into_iter().map(|v| v as f32).collect(), defined, repeated)
+            }
+            _ => return Err(parse("has a column of a type that is not read")),
+        };
+        let mut lists: Vec<Vec<f32>> = Vec::new();
+        let mut values = values.into_iter();
+        for (defined, repeated) in defined.into_iter().zip(repeated) {
+            if repeated == 0 {
+                lists.push(Vec::new());
+            }
+            let place = row + lists.len();
+            let value = if defined == self.most { values.next() } else { None };
+            match (lists.last_mut(), value) {
+                (Some(list), Some(value)) => list.push(value),
+                _ => {
+                    let message = format!(
+                        "column `{}` has an empty list or value; fill it in, or leave the column \
+                         out with --skip-column",
+                        self.name
+                    );
+                    return Err(at_row(parse(message), place));
+                }
+            }
+        }
+        Ok(lists)
+    }
+
+    /// As [`Cursor::next`] for a column of ids, where an empty value is told with the column's name.
     fn ids(&mut self, row: usize) -> Result<Batch> {
         self.next(row).map_err(|fault| {
             let name = &self.name;
@@ -350,6 +443,19 @@ fn read<T: DataType>(
         Some(empty) => Err(Fault::Null(row + empty)),
         None => Ok(values),
     }
+}
+
+type Lists<T> = (Vec<T>, Vec<i16>, Vec<i16>);
+
+/// Values, definition levels and repetition levels of some whole rows.
+fn read_lists<T: DataType>(reader: &mut ColumnReaderImpl<T>) -> Result<Lists<T::T>> {
+    // Lists are wide: fewer rows at once.
+    const ROWS: usize = 1 << 10;
+    let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+    reader
+        .read_records(ROWS, Some(&mut defined), Some(&mut repeated), &mut values)
+        .map_err(damaged)?;
+    Ok((values, defined, repeated))
 }
 
 fn text(bytes: &ByteArray) -> Result<&str> {
