@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use blnn::Method;
+use blnn::export::Format as ExportFormat;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -12,6 +13,7 @@ use crate::commands::eval::EvalArgs;
 use crate::commands::report::ReportArgs;
 use crate::commands::reproduce::ReproduceArgs;
 use crate::commands::similar::SimilarArgs;
+use crate::own_graph::OwnGraphArgs;
 
 /// Learn node embeddings of attributed graphs without labels, and score them.
 #[derive(Debug, Parser)]
@@ -53,14 +55,22 @@ pub(crate) enum Format {
 #[command(after_help = "\
 Examples:
   blnn train                                  the embedded Cora graph, scored, in seconds
+  blnn train --edges edges.csv --nodes nodes.csv --label topic
+                                              your own graph, scored by its topics
+  blnn train edges.csv --save parquet,csv     edges alone, embeddings in two more formats
   blnn train photo --method bgrl --seed 2     the published settings of BGRL on Photo
   blnn train photo --epochs 500               the same schedule, squeezed into 500 epochs
   blnn train photo --set temperature=0.5 --set edge_drop=[0.2,0.2]
   blnn train photo --out runs/mine --resume   continue a run that was stopped or killed")]
 pub(crate) struct TrainArgs {
-    /// A data set's name (see `blnn datasets list`) or a file
-    #[arg(default_value = "cora")]
-    pub(crate) graph: String,
+    /// A data set's name (see `blnn datasets list`) or a graph in one file [default: cora]
+    ///
+    /// A file may be an edge list (csv, tsv, parquet), an .npz archive or WikiCS's .json;
+    /// docs/DATA.md shows each. For edges with a table of nodes see --edges.
+    pub(crate) graph: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) own: OwnGraphArgs,
 
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
@@ -68,6 +78,13 @@ pub(crate) struct TrainArgs {
     /// The run's folder [default: runs/<GRAPH>-<METHOD>-seed<SEED>]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+
+    /// More formats of the embeddings beside embeddings.npy, separated by commas
+    ///
+    /// npz, parquet, csv, word2vec (gensim) or projector (TensorBoard). All carry the ids of the
+    /// nodes; docs/RUN_FOLDER.md describes the files.
+    #[arg(long, value_name = "FORMATS", value_delimiter = ',', value_parser = export_format())]
+    pub(crate) save: Vec<ExportFormat>,
 
     /// Continue the run in the folder from its last checkpoint
     ///
@@ -188,6 +205,13 @@ pub(crate) fn at_least_one() -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(1..)
 }
 
+fn export_format() -> impl TypedValueParser<Value = ExportFormat> {
+    PossibleValuesParser::new(ExportFormat::ALL.map(ExportFormat::name)).try_map(|name| {
+        let known = ExportFormat::ALL.into_iter().find(|format| format.name() == name);
+        known.ok_or("no such format")
+    })
+}
+
 fn method() -> impl TypedValueParser<Value = Method> {
     PossibleValuesParser::new(Method::ALL.map(Method::name)).try_map(|name| {
         let known = Method::ALL.into_iter().find(|m| m.name() == name);
@@ -210,6 +234,6 @@ mod tests {
         let cli = Cli::parse_from(["blnn", "train", "--method", "bgrl-clean"]);
         let Command::Train(args) = cli.command else { panic!("not train") };
         assert_eq!(args.settings.method, Some(Method::BgrlClean));
-        assert_eq!(args.graph, "cora");
+        assert_eq!(args.graph, None);
     }
 }

@@ -26,14 +26,17 @@ use crate::error::{Error, Result};
 /// # Ok(())
 /// # }
 /// ```
-pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+pub fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
+) -> Result<()> {
     replace_in(folder_of(path), path, write).map_err(|e| Error::io("write", path, e))
 }
 
 fn replace_in(
     folder: &Path,
     path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
 ) -> io::Result<()> {
     let temporary = temporary_file(folder)?;
     let mut out = BufWriter::new(temporary.as_file());

@@ -66,7 +66,7 @@ impl Features {
     }
 }
 
-/// Public splits that come with a data set. Each mask holds `n` flags, one a node; `train` and
+/// Splits that come with a graph. Each mask holds `n` flags, one a node; `train` and
 /// `validation` hold the same number of masks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Splits {
@@ -74,8 +74,8 @@ pub struct Splits {
     pub train: Vec<Vec<bool>>,
     /// One validation mask a split.
     pub validation: Vec<Vec<bool>>,
-    /// The test mask, shared by all splits.
-    pub test: Vec<bool>,
+    /// One test mask a split, or a single one that all splits share.
+    pub test: Vec<Vec<bool>>,
 }
 
 /// An undirected attributed graph of `n` nodes with `f` attributes each.
@@ -87,6 +87,7 @@ pub struct Splits {
 /// | [`labels`](Graph::labels) | `n` or absent | class numbers from 0, below 65,536 |
 /// | [`class_names`](Graph::class_names) | none, or at least [`classes`](Graph::classes) | name `k` belongs to class `k` |
 /// | [`node_ids`](Graph::node_ids) | `n` or absent | the user's names, in row order |
+/// | [`feature_names`](Graph::feature_names) | `f` or absent | in column order |
 /// | [`splits`](Graph::splits) | masks of `n` flags, or absent | see [`Splits`] |
 ///
 /// [`Graph::new`] and the `with_…` methods check these, so code that holds a graph need not.
@@ -113,7 +114,18 @@ pub struct Graph {
     labels: Option<Vec<u32>>,
     class_names: Vec<String>,
     node_ids: Option<Vec<String>>,
+    feature_names: Option<Vec<String>>,
     splits: Option<Splits>,
+}
+
+impl Splits {
+    /// The test mask of a split.
+    ///
+    /// # Panics
+    /// If there is no such split.
+    pub fn test_mask(&self, split: usize) -> &[bool] {
+        if self.test.len() == 1 { &self.test[0] } else { &self.test[split] }
+    }
 }
 
 impl Graph {
@@ -130,6 +142,7 @@ impl Graph {
             labels: None,
             class_names: Vec::new(),
             node_ids: None,
+            feature_names: None,
             splits: None,
         };
         graph.check().map_err(|e| e.at(&graph.name))?;
@@ -197,6 +210,20 @@ impl Graph {
         Ok(self)
     }
 
+    /// Adds the name of each feature.
+    ///
+    /// # Errors
+    /// If there is not one name a feature.
+    pub fn with_feature_names(mut self, names: Vec<String>) -> Result<Self> {
+        let features = self.features.cols();
+        if names.len() != features {
+            let message = format!("{} feature names for {features} features", names.len());
+            return Err(Error::new(ErrorKind::Shape, message).at(&self.name));
+        }
+        self.feature_names = Some(names);
+        Ok(self)
+    }
+
     /// Adds the public splits of a data set; every mask must hold one flag a node.
     #[must_use]
     pub fn with_splits(mut self, splits: Splits) -> Self {
@@ -254,6 +281,11 @@ impl Graph {
     /// The user's name of each node, if there are any.
     pub fn node_ids(&self) -> Option<&[String]> {
         self.node_ids.as_deref()
+    }
+
+    /// The name of each feature, if they have any.
+    pub fn feature_names(&self) -> Option<&[String]> {
+        self.feature_names.as_deref()
     }
 
     /// The public splits of the data set, if it has any.
@@ -451,6 +483,8 @@ mod tests {
         let text = message(graph().with_labels(vec![0, 1], vec!["one".into()]));
         assert!(text.contains("1 class names for 2 classes"), "{text}");
         assert!(message(graph().with_node_ids(vec![])).contains("0 ids"));
+        let text = message(graph().with_feature_names(vec![]));
+        assert!(text.contains("0 feature names for 1 features"), "{text}");
         let one_class = graph().with_labels(vec![0, 0], vec![]).unwrap();
         assert_eq!((one_class.classes(), one_class.edge_homophily()), (1, Some(1.0)));
     }

@@ -11,6 +11,7 @@ mod cost;
 pub mod data;
 mod error;
 pub mod eval;
+pub mod export;
 mod graph;
 mod method;
 mod nearest;

@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::atomic;
 use crate::collapse::Health;
 use crate::data::npy;
+use crate::data::own::Encoding;
 use crate::error::{Error, ErrorKind, Result};
+use crate::export;
 use crate::graph::Graph;
 use crate::plan::Plan;
 
@@ -49,7 +51,7 @@ pub struct RunFolder {
 }
 
 /// Every file of ours but the lock. Nothing else in a run folder is ever touched.
-const FILES: [&str; 7] = [
+const FILES: [&str; 14] = [
     "config.toml",
     "metrics.jsonl",
     "checkpoint.safetensors",
@@ -57,6 +59,13 @@ const FILES: [&str; 7] = [
     "node_ids.txt",
     "summary.json",
     "report.html",
+    "features.json",
+    "embeddings.npz",
+    "embeddings.parquet",
+    "embeddings.csv",
+    "embeddings.w2v.txt",
+    "embeddings.vectors.tsv",
+    "embeddings.metadata.tsv",
 ];
 
 impl RunFolder {
@@ -152,6 +161,11 @@ impl RunFolder {
         self.root.join("node_ids.txt")
     }
 
+    /// How the features of the nodes were made.
+    pub fn features(&self) -> PathBuf {
+        self.root.join("features.json")
+    }
+
     /// What was trained and how it ended, as one JSON object.
     pub fn summary(&self) -> PathBuf {
         self.root.join("summary.json")
@@ -177,11 +191,18 @@ impl RunFolder {
     /// # Errors
     /// If a file cannot be written.
     pub fn write_embeddings(&self, embeddings: &Matrix, graph: &Graph) -> Result<()> {
-        let ids = graph.node_ids();
-        let id = |i: usize| ids.map_or_else(|| i.to_string(), |ids| one_line(&ids[i]));
-        let lines: String = (0..graph.nodes()).map(|i| id(i) + "\n").collect();
-        write(&self.node_ids(), &lines)?;
+        export::write_ids(&self.node_ids(), graph)?;
         atomic::replace(&self.embeddings(), |file| npy::write_f32_matrix(file, embeddings))
+    }
+
+    /// Writes features.json.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_features(&self, encoding: &Encoding) -> Result<()> {
+        // Structs of numbers and strings have no way to fail.
+        let json = serde_json::to_string_pretty(encoding).unwrap_or_default();
+        write(&self.features(), &(json + "\n"))
     }
 
     /// Writes summary.json.
@@ -216,11 +237,6 @@ pub(crate) fn read_records(path: &Path) -> Result<Vec<Record>> {
 
 fn write(path: &Path, text: &str) -> Result<()> {
     atomic::replace(path, |file| file.write_all(text.as_bytes()))
-}
-
-/// An id with its line breaks escaped, so that line `i` is always the id of row `i`.
-fn one_line(id: &str) -> String {
-    id.replace('\n', "\\n").replace('\r', "\\r")
 }
 
 /// The writer of metrics.jsonl.
@@ -326,10 +342,5 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let error = RunFolder::open(root.path()).unwrap_err();
         assert!(error.to_string().contains("holds no run to resume"), "{error}");
-    }
-
-    #[test]
-    fn an_id_never_breaks_its_line() {
-        assert_eq!(one_line("a\nb\r"), "a\\nb\\r");
     }
 }

@@ -51,7 +51,7 @@ impl Golden {
         Splits {
             train: masks("train"),
             validation: masks("validation"),
-            test: self.mask(&self.expected["test"]),
+            test: vec![self.mask(&self.expected["test"])],
         }
     }
 

@@ -115,8 +115,12 @@ fn public_splits_that_do_not_fit() {
     let refused =
         |splits: &Splits| refusal(&matrix(30), &labels(30), Some(splits), &EvalPlan::default());
     let mut splits =
-        Splits { train: vec![vec![true; 30]], validation: vec![], test: vec![true; 30] };
+        Splits { train: vec![vec![true; 30]], validation: vec![], test: vec![vec![true; 30]] };
     assert_eq!(refused(&splits), "public splits: 1 training masks and 0 validation masks");
+    splits.validation = vec![vec![true; 30]];
+    splits.test = vec![vec![true; 30]; 2];
+    assert_eq!(refused(&splits), "public splits: 1 training masks and 2 test masks");
+    splits.test.pop();
     splits.validation = vec![vec![true; 29]];
     assert_eq!(refused(&splits), "public splits: a mask of 29 flags for 30 nodes");
     splits.validation = vec![vec![false; 30]];

@@ -2,9 +2,11 @@
 
 mod common;
 
+use blnn::data::own::{ColumnNames, bytes as own};
 use blnn::data::wikics::{self, RowNormalisation};
 use blnn::data::{cora, npy, npz};
 use blnn::{Checkpoint, Config, Header, Matrix};
+use blnn_kernels::Threads;
 use common::{Npz, floats, texts, tiny_wikics};
 
 /// A small generator of our own, so that a failure is found again.
@@ -148,4 +150,109 @@ fn settings_never_panic() {
         config.text(&text, "m.toml").and_then(|()| config.resolve("photo")).is_ok()
     };
     assert!(accepted(valid, 4000, read) < 4000);
+}
+
+#[test]
+fn edge_lists_never_panic() {
+    let threads = Threads::new(1);
+    let none = ColumnNames::default();
+    let read = |bytes: &[u8]| own::edge_list(bytes, &none, &threads).is_ok();
+    for valid in [
+        &b"source,target,w\n1,2,0.5\n3,\"4\",1\n"[..],
+        b"# c\n1\t2\n-3\t4\n99999999999\t7\n",
+        b"ann;bob\n\"c;d\";e\n",
+    ] {
+        assert!(accepted(valid, 4000, read) < 4000);
+    }
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut packed, b"1,2\n3,4\n").unwrap();
+    assert!(accepted(&packed.finish().unwrap(), 500, read) < 500);
+}
+
+#[test]
+fn node_tables_never_panic() {
+    let columns = ColumnNames { label: Some("t".into()), ..ColumnNames::default() };
+    let read = |bytes: &[u8]| own::node_table(bytes, &columns).is_ok();
+    let valid = b"id,t,x,k\na,1,0.5,\"u\"\nb,2,-1e3,v\nc,1,0,u\nd,2,7,v\n";
+    assert!(accepted(valid, 6000, read) < 6000);
+}
+
+/// A parquet file of two text columns, an integer and a number.
+fn tiny_parquet() -> Vec<u8> {
+    use parquet::data_type::{ByteArrayType, DoubleType, Int64Type};
+    let schema = parquet::schema::parser::parse_message_type(
+        "message m { required binary source (STRING); required binary target (STRING); \
+         optional int64 n; required double x; }",
+    );
+    let mut bytes = Vec::new();
+    let schema = std::sync::Arc::new(schema.unwrap());
+    let properties = std::sync::Arc::default();
+    let mut file =
+        parquet::file::writer::SerializedFileWriter::new(&mut bytes, schema, properties).unwrap();
+    let mut group = file.next_row_group().unwrap();
+    for texts in [["a", "b", "c"], ["b", "c", "b"]] {
+        let mut column = group.next_column().unwrap().unwrap();
+        let texts = texts.map(parquet::data_type::ByteArray::from);
+        column.typed::<ByteArrayType>().write_batch(&texts, None, None).unwrap();
+        column.close().unwrap();
+    }
+    let mut column = group.next_column().unwrap().unwrap();
+    let (values, levels) = ([1, 2, 3], [1, 1, 1]);
+    column.typed::<Int64Type>().write_batch(&values, Some(&levels), None).unwrap();
+    column.close().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<DoubleType>().write_batch(&[0.5, 0.0, 2.0], None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    file.close().unwrap();
+    bytes
+}
+
+#[test]
+fn parquet_never_panics() {
+    let threads = Threads::new(1);
+    let valid = tiny_parquet();
+    let none = ColumnNames::default();
+    let edges = |bytes: &[u8]| own::parquet_edges(bytes, &none, &threads).is_ok();
+    assert!(accepted(&valid, 4000, edges) < 4000);
+    let columns = ColumnNames { id: Some("source".into()), ..ColumnNames::default() };
+    let nodes = |bytes: &[u8]| own::parquet_nodes(bytes, &columns).is_ok();
+    assert!(accepted(&valid, 4000, nodes) < 4000);
+}
+
+#[test]
+fn matrices_never_panic() {
+    let threads = Threads::new(1);
+    let mut npz = Npz::tiny();
+    npz.set("format", common::npy("|S3", "()", b"coo"));
+    npz.set("shape", common::ints(&[3, 3]));
+    npz.set("data", floats(&[1.0, 2.0]));
+    npz.set("row", common::ints(&[0, 1]));
+    npz.set("col", common::ints(&[1, 2]));
+    npz.set("edges", common::npy("<i4", "(1, 2)", &[0, 0, 0, 0, 1, 0, 0, 0]));
+    npz.set("node_features", common::npy("<f4", "(2, 1)", &[0; 8]));
+    for name in ["train_masks", "val_masks", "test_masks"] {
+        npz.set(name, common::npy("|b1", "(2,)", &[1, 0]));
+    }
+    let valid = npz.stored();
+    let matrix = |bytes: &[u8]| own::scipy_matrix(bytes, &threads).is_ok();
+    assert!(accepted(&valid, 2000, matrix) < 2000);
+    assert!(accepted(&valid, 2000, |bytes| own::whole_graph(bytes).is_ok()) < 2000);
+    for (name, member) in [
+        ("shape", common::ints(&[3, 3])),
+        ("row", common::ints(&[0, 1])),
+        ("format", common::npy("|S3", "()", b"coo")),
+    ] {
+        let read = |bytes: &[u8]| {
+            let mut npz = Npz::tiny();
+            npz.set("format", common::npy("|S3", "()", b"coo"));
+            npz.set("shape", common::ints(&[3, 3]));
+            npz.set("data", floats(&[1.0, 2.0]));
+            npz.set("row", common::ints(&[0, 1]));
+            npz.set("col", common::ints(&[1, 2]));
+            npz.set(name, bytes.to_vec());
+            own::scipy_matrix(&npz.stored(), &threads).is_ok()
+        };
+        assert!(accepted(&member, 500, read) < 500, "{name}");
+    }
 }

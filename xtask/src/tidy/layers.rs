@@ -33,7 +33,16 @@ const LAYERS: [Layer; 11] = [
     // These score anybody's matrices: they know no settings, no model, no training.
     Layer { modules: &["eval", "project", "report"], sees: 2, mutual: false },
     Layer {
-        modules: &["checkpoint", "collapse", "run", "run_report", "stored_run", "train", "trainer"],
+        modules: &[
+            "checkpoint",
+            "collapse",
+            "export",
+            "run",
+            "run_report",
+            "stored_run",
+            "train",
+            "trainer",
+        ],
         sees: 9,
         mutual: true,
     },

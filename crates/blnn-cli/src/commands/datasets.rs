@@ -8,9 +8,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use blnn::Graph;
 use blnn::data::{self, Counts, Dataset, FetchOptions, PaperRow, fetch, folders};
+use blnn_kernels::Threads;
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+
+use crate::own_graph::OwnGraphArgs;
 
 /// List, describe and fetch the public graphs.
 #[derive(Debug, Args)]
@@ -34,9 +37,11 @@ enum Action {
     },
     /// Print the sizes of graphs beside the paper's.
     Info {
-        /// Known graphs, or paths of .npz or WikiCS .json files.
-        #[arg(required = true, value_name = "GRAPH")]
+        /// Known graphs, or graphs in one file each.
+        #[arg(required_unless_present = "edges", value_name = "GRAPH")]
         graphs: Vec<String>,
+        #[command(flatten)]
+        own: Box<OwnGraphArgs>,
         /// Also check the file of a known graph against its published SHA-256.
         #[arg(long)]
         verify: bool,
@@ -85,8 +90,13 @@ pub(crate) fn run(args: &DatasetsArgs) -> Result<()> {
     let folders = search_folders(args.data_dir.as_deref());
     match &args.action {
         Action::List { format } => list(*format, &folders),
-        Action::Info { graphs, verify, format } => {
-            graphs.iter().try_for_each(|graph| info(graph, *verify, *format, &folders))
+        Action::Info { graphs, own, verify, format } => {
+            let named: Vec<Option<&str>> = match graphs.as_slice() {
+                [] => vec![None],
+                graphs => graphs.iter().map(|graph| Some(graph.as_str())).collect(),
+            };
+            let about = Inspect { own, verify: *verify, format: *format, folders: &folders };
+            named.into_iter().try_for_each(|graph| about.info(graph, args.data_dir.as_deref()))
         }
         Action::Fetch(args) => {
             args.names.iter().try_for_each(|name| fetch_one(name, args, &folders))
@@ -302,19 +312,29 @@ impl PaperComparison {
     }
 }
 
-fn info(name: &str, verify: bool, format: Format, folders: &[PathBuf]) -> Result<()> {
-    let graph = data::load(name, folders)?;
-    let dataset = data::find(name);
-    if let Some(dataset) = dataset.filter(|_| verify)
-        && let Some(path) = dataset.locate(folders)
-    {
-        dataset.verify(&path)?;
-        progress_line(&format!("{}: {}", path.display(), checked(dataset)));
-    }
-    let info = Info::new(&graph, dataset.and_then(|dataset| dataset.paper.as_ref()));
-    match format {
-        Format::Json => print(&(serde_json::to_string(&info)? + "\n")),
-        Format::Table => print(&info.table()),
+/// How graphs are looked at.
+struct Inspect<'a> {
+    own: &'a OwnGraphArgs,
+    verify: bool,
+    format: Format,
+    folders: &'a [PathBuf],
+}
+
+impl Inspect<'_> {
+    fn info(&self, name: Option<&str>, data_dir: Option<&Path>) -> Result<()> {
+        let graph = self.own.load(name, data_dir, &Threads::new(0))?.graph;
+        let dataset = name.and_then(data::find);
+        if let Some(dataset) = dataset.filter(|_| self.verify)
+            && let Some(path) = dataset.locate(self.folders)
+        {
+            dataset.verify(&path)?;
+            progress_line(&format!("{}: {}", path.display(), checked(dataset)));
+        }
+        let info = Info::new(&graph, dataset.and_then(|dataset| dataset.paper.as_ref()));
+        match self.format {
+            Format::Json => print(&(serde_json::to_string(&info)? + "\n")),
+            Format::Table => print(&info.table()),
+        }
     }
 }
 

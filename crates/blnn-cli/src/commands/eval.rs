@@ -1,11 +1,15 @@
 //! `blnn eval`: score embeddings, ours or another tool's.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context;
+use blnn::data::own::ColumnNames;
 use blnn::eval::{
     EvalPlan, Progress, Protocol, Scores, Task, check_labels, evaluate, number_classes,
 };
@@ -16,6 +20,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::eval_report::{self, Scored};
 use super::load_graph;
+use crate::output::note;
 
 /// Score embeddings on the paper's tasks.
 ///
@@ -27,6 +32,7 @@ use super::load_graph;
 #[command(after_help = "\
 Examples:
   blnn eval runs/photo-blnn-seed1/embeddings.npy --labels photo
+  blnn eval runs/edges-blnn-seed1/embeddings.npy --labels nodes.csv --label topic
   blnn eval mine.npy --labels classes.npy --tasks classify,similar --format json
   blnn eval mine.npy theirs.npy --labels photo --protocol both")]
 pub(crate) struct EvalArgs {
@@ -38,11 +44,26 @@ pub(crate) struct EvalArgs {
     #[arg(value_name = "OTHER.npy")]
     other: Option<PathBuf>,
 
-    /// The nodes' classes: a .npy vector of integers or names, or a graph (a name or a file)
+    /// The nodes' classes: a .npy vector of integers or names, a table of nodes (csv, tsv, parquet;
+    /// name its column with --label), or a graph (a name or a file)
     ///
-    /// A graph that comes with public splits, as WikiCS does, is classified on those.
-    #[arg(long, value_name = "LABELS.npy|GRAPH")]
+    /// A table is matched by the ids in the node_ids.txt beside the embeddings, or row by row if
+    /// there is no such file. A graph that comes with splits, as WikiCS does, is classified on
+    /// those.
+    #[arg(long, value_name = "LABELS.npy|TABLE|GRAPH")]
     labels: String,
+
+    /// The column of the table of nodes that holds the classes
+    #[arg(long, value_name = "COLUMN")]
+    label: Option<String>,
+
+    /// The column of the table of nodes that holds the ids [default: id, node, name, ... or the first]
+    #[arg(long, value_name = "COLUMN", requires = "label")]
+    id_column: Option<String>,
+
+    /// The first line of the table is data; columns are told by their numbers, from 1
+    #[arg(long, requires = "label")]
+    no_header: bool,
 
     /// What to score, separated by commas
     #[arg(long, value_delimiter = ',', default_value = "classify,cluster,similar,compactness")]
@@ -100,7 +121,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<ExitCode> {
         protocol: args.protocol,
         seed: args.seed,
     };
-    let nodes = Nodes::read(&args.labels, args.data_dir.as_deref())?;
+    let nodes = Nodes::read(args)?;
     check_labels(&nodes.labels, nodes.splits.as_ref(), &plan).map_err(|e| e.at(&args.labels))?;
     let threads = Threads::new(args.threads.into());
     let mut scored = Vec::new();
@@ -120,20 +141,62 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<ExitCode> {
 struct Nodes {
     labels: Vec<u32>,
     splits: Option<Splits>,
+    /// The ids of a table, by which its rows are matched with those of the embeddings.
+    ids: Option<Vec<String>>,
 }
 
 impl Nodes {
-    fn read(source: &str, data_dir: Option<&Path>) -> anyhow::Result<Self> {
+    fn read(args: &EvalArgs) -> anyhow::Result<Self> {
+        let source = &args.labels;
         let path = Path::new(source);
+        if args.label.is_some() {
+            let columns = ColumnNames {
+                id: args.id_column.clone(),
+                label: args.label.clone(),
+                no_header: args.no_header,
+                ..ColumnNames::default()
+            };
+            let (ids, labels, _) = data::own::labels(path, &columns)?;
+            return Ok(Self { labels, splits: None, ids: Some(ids) });
+        }
         if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
             let labels = read_labels(path).map_err(|e| e.at(source))?;
-            return Ok(Self { labels, splits: None });
+            return Ok(Self { labels, splits: None, ids: None });
         }
-        let graph = load_graph(source, data_dir)?;
+        let graph = load_graph(source, args.data_dir.as_deref())?;
         let labels = graph.labels().with_context(|| {
-            format!("{source}: the graph has no labels; give --labels a .npy vector")
+            format!(
+                "{source}: the graph has no labels; give --labels a .npy vector, or a table of \
+                 nodes and the name of its column with --label"
+            )
         })?;
-        Ok(Self { labels: labels.to_vec(), splits: graph.splits().cloned() })
+        Ok(Self { labels: labels.to_vec(), splits: graph.splits().cloned(), ids: None })
+    }
+
+    /// The classes in the order of the embeddings in `path`.
+    fn labels_for(&self, path: &Path) -> anyhow::Result<Cow<'_, [u32]>> {
+        let Some(ids) = &self.ids else {
+            return Ok(Cow::Borrowed(&self.labels));
+        };
+        let list = path.with_file_name("node_ids.txt");
+        if !list.exists() {
+            note(format_args!("no {}: rows are matched in order", list.display()));
+            return Ok(Cow::Borrowed(&self.labels));
+        }
+        let text = fs::read_to_string(&list).map_err(|e| blnn::Error::io("read", &list, e))?;
+        let rows: HashMap<&str, usize> =
+            ids.iter().enumerate().map(|(row, id)| (id.as_str(), row)).collect();
+        let label = |(line, id): (usize, &str)| {
+            let row = rows.get(id).with_context(|| {
+                format!(
+                    "{}: line {}: the id `{id}` is not in the table of labels; add it there",
+                    list.display(),
+                    line + 1
+                )
+            })?;
+            Ok(self.labels[*row])
+        };
+        text.lines().enumerate().map(label).collect::<anyhow::Result<Vec<_>>>().map(Cow::Owned)
     }
 }
 
@@ -162,8 +225,9 @@ fn score(path: &Path, nodes: &Nodes, plan: &EvalPlan, threads: &Threads) -> anyh
     let mut watch = Watch::new();
     let mut listen = |progress| watch.see(progress);
     let splits = nodes.splits.as_ref();
+    let labels = nodes.labels_for(path)?;
     let scores: blnn::Result<Scores> =
-        evaluate(&embeddings, &nodes.labels, splits, plan, threads, &mut listen);
+        evaluate(&embeddings, &labels, splits, plan, threads, &mut listen);
     watch.bar.finish_and_clear();
     let scores = scores.map_err(|e| e.at(&name))?;
     let threads = threads.count();

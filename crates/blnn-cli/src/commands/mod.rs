@@ -21,8 +21,8 @@ pub(crate) fn load_graph(name: &str, data_dir: Option<&Path>) -> blnn::Result<Gr
 
 /// The name a graph's presets and run folders go by: that of its data set, or of its file.
 pub(crate) fn dataset_name(graph: &str) -> String {
-    let of_file = || Path::new(graph).file_stem().unwrap_or_default().to_string_lossy();
-    data::find(graph).map_or_else(|| of_file().into_owned(), |dataset| dataset.name.to_owned())
+    let of_file = || data::own::name_of(Path::new(graph));
+    data::find(graph).map_or_else(of_file, |dataset| dataset.name.to_owned())
 }
 
 #[cfg(test)]
@@ -33,5 +33,6 @@ mod tests {
     fn runs_are_named_after_data_set_or_file() {
         assert_eq!(dataset_name("photo"), "photo");
         assert_eq!(dataset_name("my/graph.npz"), "graph");
+        assert_eq!(dataset_name("my/edges.csv.gz"), "edges");
     }
 }

@@ -4,12 +4,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blnn::{Checkpoint, Config, ErrorKind, Job, Method, Outcome, Plan, RunFolder};
+use blnn::export::{Embedding, Format, Provenance};
+use blnn::{Checkpoint, Config, ErrorKind, Graph, Job, Method, Outcome, Plan, RunFolder};
 use blnn_kernels::Threads;
 use serde_json::json;
 
-use crate::args::{Format, SettingArgs, TrainArgs};
-use crate::commands::{dataset_name, load_graph, report};
+use crate::args::{Format as Shown, SettingArgs, TrainArgs};
+use crate::commands::{dataset_name, report};
 use crate::output::{duration, grouped, note, shell_word};
 use crate::progress::Progress;
 use crate::scoring::{Named, Scoring, Verdict};
@@ -23,9 +24,14 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         write!(io::stdout(), "{}", plan.to_toml())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let graph = load_graph(&args.graph, args.machine.data_dir.as_deref())?;
-    let folder = open_folder(args, &root)?;
     let threads = Threads::new(args.machine.threads.into());
+    let data_dir = args.machine.data_dir.as_deref();
+    let loaded = args.own.load(args.graph.as_deref(), data_dir, &threads)?;
+    let graph = loaded.graph;
+    let folder = open_folder(args, &root)?;
+    if let Some(encoding) = &loaded.encoding {
+        folder.write_features(encoding)?;
+    }
     let job = Job {
         graph: &graph,
         plan: &plan,
@@ -47,9 +53,10 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         ));
         return Ok(ExitCode::from(INTERRUPTED));
     }
+    let saved = export(args, &folder, &graph, &plan)?;
     let report =
         if args.no_report { None } else { report::after_training(folder.root(), &graph, &threads) };
-    print_summary(args, &folder, &outcome, report.as_deref())?;
+    print_summary(args, &folder, &outcome, &Written { saved, report })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -57,7 +64,10 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
 /// what is given now, in the place of preset and default.
 fn resolve(args: &TrainArgs) -> anyhow::Result<(Plan, PathBuf)> {
     let config = given(&args.settings)?;
-    let dataset = dataset_name(&args.graph);
+    let dataset = match &args.own.edges {
+        Some(edges) => blnn::data::own::name_of(edges),
+        None => dataset_name(named(args)),
+    };
     let plan = config.resolve(&dataset)?;
     let root = args.out.clone().unwrap_or_else(|| {
         let (method, seed) = (plan.method().name(), plan.seed());
@@ -131,36 +141,80 @@ fn with_hint(error: blnn::Error, args: &TrainArgs, folder: &RunFolder) -> anyhow
     anyhow::Error::new(error).context(message)
 }
 
+/// Writes the embeddings in the other formats that were asked for.
+fn export(
+    args: &TrainArgs,
+    folder: &RunFolder,
+    graph: &Graph,
+    plan: &Plan,
+) -> anyhow::Result<Vec<PathBuf>> {
+    // The array and its ids are always there.
+    let formats: Vec<Format> = args.save.iter().copied().filter(|f| *f != Format::Npy).collect();
+    if formats.is_empty() {
+        return Ok(Vec::new());
+    }
+    let vectors = blnn::data::npy::read_file(&folder.embeddings())?.into_matrix()?;
+    let provenance = Provenance::new(graph, plan);
+    let embedding = Embedding::new(&vectors, graph, &provenance)?;
+    let mut written = Vec::new();
+    for format in formats {
+        written.extend(embedding.write(format, folder.root())?);
+    }
+    Ok(written)
+}
+
+/// The graph's name where the command line has one.
+fn named(args: &TrainArgs) -> &str {
+    args.graph.as_deref().unwrap_or("cora")
+}
+
+/// The words of the command line that name the graph.
+fn graph_words(args: &TrainArgs) -> String {
+    let own = args.own.words();
+    match (&args.graph, &args.own.edges) {
+        (None, Some(_)) => own.trim_start().to_owned(),
+        _ => shell_word(Path::new(named(args))) + &own,
+    }
+}
+
 fn resume_command(args: &TrainArgs, root: &Path) -> String {
-    let graph = shell_word(Path::new(&args.graph));
+    let graph = graph_words(args);
     let out = shell_word(root);
     let data = args.machine.data_dir.as_deref();
     let data = data.map_or_else(String::new, |d| format!(" --data-dir {}", shell_word(d)));
     format!("blnn train {graph}{data} --out {out} --resume")
 }
 
+/// What was written beside the embeddings.
+struct Written {
+    /// Other formats of the embeddings.
+    saved: Vec<PathBuf>,
+    /// The page.
+    report: Option<PathBuf>,
+}
+
 fn print_summary(
     args: &TrainArgs,
     folder: &RunFolder,
     outcome: &Outcome,
-    report: Option<&Path>,
+    written: &Written,
 ) -> anyhow::Result<()> {
     let verdict = Verdict::of(&folder.records()?);
     let mut out = io::stdout().lock();
     match args.format {
-        Format::Json => {
+        Shown::Json => {
             let mut object = serde_json::to_value(outcome)?;
             object["scores"] = json!(verdict);
             object["folder"] = json!(folder.root());
             object["embeddings"] = json!(folder.embeddings());
-            object["report"] = json!(report);
+            object["report"] = json!(written.report);
+            object["saved"] = json!(written.saved);
             writeln!(out, "{object}")?;
         }
-        Format::Table => {
+        Shown::Table => {
             let scores = verdict.iter().flat_map(verdict_rows);
             let rows = summary(outcome).into_iter().chain(scores);
-            let page = report.map(|path| ("report", shell_word(path)));
-            for (label, value) in rows.chain(what_next(args, folder, outcome, page)) {
+            for (label, value) in rows.chain(what_next(args, folder, outcome, written)) {
                 writeln!(out, "{label:<10} {value}")?;
             }
         }
@@ -233,15 +287,42 @@ fn what_next(
     args: &TrainArgs,
     folder: &RunFolder,
     outcome: &Outcome,
-    page: Option<Row>,
+    written: &Written,
 ) -> Vec<Row> {
     let shape = format!("{} nodes × {}", grouped(outcome.nodes), outcome.embedding_width);
     let embeddings = shell_word(&folder.embeddings());
-    let graph = shell_word(Path::new(&args.graph));
+    let graph = graph_words(args);
     let other = if outcome.method == Method::Bgrl { Method::Blnn } else { Method::Bgrl };
     let mut rows = vec![("embedding", format!("{embeddings} ({shape}, ids in node_ids.txt)"))];
-    rows.extend(page);
-    rows.push(("next", format!("blnn eval {embeddings} --labels {graph}")));
-    rows.push(("", format!("blnn train {graph} --method {}", other.name())));
+    rows.extend(written.saved.iter().map(|path| ("", shell_word(path))));
+    rows.extend(written.report.iter().map(|path| ("report", shell_word(path))));
+    let train = format!("blnn train {graph} --method {}", other.name());
+    match labels_words(args, outcome) {
+        Some(labels) => {
+            rows.push(("next", format!("blnn eval {embeddings} --labels {labels}")));
+            rows.push(("", train));
+        }
+        None => rows.push(("next", train)),
+    }
     rows
+}
+
+/// What `blnn eval --labels` takes for this graph, if it has labels.
+fn labels_words(args: &TrainArgs, outcome: &Outcome) -> Option<String> {
+    let own = &args.own;
+    match (&own.label, &own.nodes) {
+        (Some(file), _) if file.ends_with(".npy") => Some(shell_word(Path::new(file))),
+        (Some(column), Some(nodes)) => {
+            let column = shell_word(Path::new(column));
+            let id = own.id_column.as_deref().map_or_else(String::new, |id| {
+                format!(" --id-column {}", shell_word(Path::new(id)))
+            });
+            Some(format!("{} --label {column}{id}", shell_word(nodes)))
+        }
+        _ => {
+            let scored = outcome.last.as_ref().is_some_and(|last| !last.scores.is_empty());
+            let known = blnn::data::find(named(args)).is_some() && own.edges.is_none();
+            (scored || known).then(|| shell_word(Path::new(named(args))))
+        }
+    }
 }

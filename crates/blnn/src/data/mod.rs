@@ -20,10 +20,13 @@ mod generate;
 pub mod npy;
 mod npy_header;
 pub mod npz;
+pub mod own;
 mod registry;
 pub mod wikics;
 
 use std::path::{Path, PathBuf};
+
+use blnn_kernels::Threads;
 
 pub use edges::{SelfLoops, undirected};
 pub use generate::generated;
@@ -34,7 +37,8 @@ use crate::graph::Graph;
 use crate::nearest::nearest;
 
 /// The graph that a user names: a data set of the registry, `generated-N` (see [`generated`]), or
-/// the path of a `.npz` or WikiCS `.json` file. A registry name wins over a file of the same name; `./photo` means the file.
+/// the path of a file, see [`read_file`]. A registry name wins over a file of the same name;
+/// `./photo` means the file.
 ///
 /// `folders` are searched in order for the file of a data set.
 ///
@@ -55,21 +59,18 @@ pub fn load(graph: &str, folders: &[PathBuf]) -> Result<Graph> {
     Err(unknown(graph))
 }
 
-/// Reads a graph by the ending of its file: `.npz` (see [`npz`]) or `.json` (see [`wikics`]).
+/// Reads a graph in one file: WikiCS's `.json` (see [`wikics`]), or anything that [`own`] reads,
+/// edge lists and archives among them, told apart by their contents.
 ///
 /// # Errors
-/// If the file cannot be read, or the ending or the contents are not those of a known format.
+/// If the file cannot be read, or the contents are not those of a known format.
 pub fn read_file(path: &Path) -> Result<Graph> {
     let ending = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-    match ending.as_str() {
-        "npz" => npz::read_file(path),
-        "json" => wikics::read_file(path, wikics::RowNormalisation::default()),
-        _ => {
-            let message = "is not a known kind of graph file; \
-                           give a gnn-benchmark .npz or a WikiCS .json";
-            Err(Error::new(ErrorKind::Dataset, message).at(path.display()))
-        }
+    if ending == "json" {
+        return wikics::read_file(path, wikics::RowNormalisation::default());
     }
+    let threads = Threads::new(0);
+    own::read(&own::OwnGraph::new(path), &threads).map(|loaded| loaded.graph)
 }
 
 fn looks_like_path(graph: &str, path: &Path) -> bool {
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_named() {
-        for path in ["absent/mine.npz", "absent.json"] {
+        for path in ["absent/mine.npz", "absent.json", "absent.csv"] {
             let error = error(path);
             assert_eq!(error.kind(), ErrorKind::Io);
             assert!(error.to_string().contains(path), "{error}");
@@ -112,8 +113,13 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_ending_is_refused() {
-        let text = error("absent/mine.csv").to_string();
-        assert!(text.contains("mine.csv") && text.contains(".npz"), "{text}");
+    fn what_is_no_graph_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.bin");
+        std::fs::write(&path, b"\x00\x01\x02").unwrap();
+        let text = error(&path.display().to_string()).to_string();
+        assert!(text.contains("mine.bin") && text.contains("one column only"), "{text}");
+        let text = error(&format!("{}/", folder.path().display())).to_string();
+        assert!(text.contains("is a folder"), "{text}");
     }
 }

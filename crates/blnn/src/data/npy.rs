@@ -4,7 +4,7 @@
 //! \x93NUMPY 1 0 | header length | {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } \n | 6 × f32
 //! ```
 //!
-//! Little-endian `float32`, `float64`, `bool`, unicode text and integers of every width are read;
+//! Little-endian `float32`, `float64`, `bool`, unicode and ASCII text and integers of every width are read;
 //! `float32`, `int64` and unicode text are written. Pickled object arrays are never opened: a
 //! pickle runs code. No size in a header is believed before it is compared with the bytes at hand.
 
@@ -197,6 +197,7 @@ fn decode(dtype: Dtype, source: &mut impl Read, count: usize) -> Result<Values> 
         }
         Dtype::U64 => Values::Int(decode_fixed(source, count, signed)?),
         Dtype::Text { chars } => Values::Text(decode_items(source, count, 4 * chars, text)?),
+        Dtype::Ascii { bytes } => Values::Text(decode_items(source, count, bytes, ascii)?),
         Dtype::Object => return Err(pickled()),
     })
 }
@@ -219,6 +220,13 @@ fn text(bytes: &[u8]) -> Result<String> {
     let codes = bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
     let text: Option<String> = codes.map(char::from_u32).collect();
     let text = text.ok_or_else(|| parse("holds text that is not valid unicode"))?;
+    Ok(text.trim_end_matches('\0').to_owned())
+}
+
+/// ASCII, padded with zeros at the end.
+fn ascii(bytes: &[u8]) -> Result<String> {
+    let text = std::str::from_utf8(bytes).ok().filter(|text| text.is_ascii());
+    let text = text.ok_or_else(|| parse("holds bytes that are not ASCII; save them as unicode"))?;
     Ok(text.trim_end_matches('\0').to_owned())
 }
 

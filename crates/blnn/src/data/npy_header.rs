@@ -29,6 +29,10 @@ pub(crate) enum Dtype {
     Text {
         chars: usize,
     },
+    /// Texts of `bytes` bytes each, in ASCII.
+    Ascii {
+        bytes: usize,
+    },
     /// Pickled Python objects, which are never read.
     Object,
 }
@@ -57,6 +61,10 @@ impl Dtype {
             "u4" => Self::U32,
             "u8" => Self::U64,
             _ if code.starts_with('O') => Self::Object,
+            _ if code.starts_with('S') => {
+                let bytes = code[1..].parse().ok().filter(|&n| n >= 1);
+                Self::Ascii { bytes: bytes.ok_or_else(unknown)? }
+            }
             _ => {
                 let chars = code.strip_prefix('U').and_then(|n| n.parse().ok());
                 let chars = chars.filter(|&n| (1..=usize::MAX / 4).contains(&n));
@@ -73,6 +81,7 @@ impl Dtype {
             Self::F32 | Self::I32 | Self::U32 => 4,
             Self::F64 | Self::I64 | Self::U64 | Self::Object => 8,
             Self::Text { chars } => 4 * chars,
+            Self::Ascii { bytes } => bytes,
         }
     }
 
@@ -90,6 +99,7 @@ impl Dtype {
             Self::U32 => "<u4".into(),
             Self::U64 => "<u8".into(),
             Self::Text { chars } => format!("<U{chars}"),
+            Self::Ascii { bytes } => format!("|S{bytes}"),
             Self::Object => "|O".into(),
         }
     }

@@ -63,20 +63,27 @@ pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Graph> {
 }
 
 fn read(name: &str, source: impl Read + Seek, length: u64) -> Result<Graph> {
-    let mut archive = Archive::open(source, length)?;
-    let adjacency = adjacency(&archive.csr("adj")?)?;
+    read_archive(name, &mut Archive::open(source, length)?).map(|(graph, _)| graph)
+}
+
+/// The graph in an opened archive, and the edges as the file lists them.
+pub(crate) fn read_archive<R: Read + Seek>(
+    name: &str,
+    archive: &mut Archive<R>,
+) -> Result<(Graph, Vec<(u32, u32)>)> {
+    let (adjacency, listed) = adjacency(&archive.csr("adj")?)?;
     let attributes = archive.csr("attr")?;
     let values = archive.required("attr_data")?.into_f32().map_err(|e| e.at("attr_data"))?;
     let features = Features::Sparse(row_normalised(&attributes, &values)?);
     let mut graph = Graph::new(name, adjacency, features)?;
-    if let Some(labels) = archive.labels()? {
+    if let Some(labels) = archive.classes("labels")? {
         let names = archive.names("class_names")?.unwrap_or_default();
         graph = graph.with_labels(labels, names)?;
     }
     if let Some(ids) = archive.names("node_names")? {
         graph = graph.with_node_ids(ids)?;
     }
-    Ok(graph)
+    Ok((graph, listed))
 }
 
 fn parse(message: impl Into<String>) -> Error {
@@ -84,14 +91,14 @@ fn parse(message: impl Into<String>) -> Error {
 }
 
 /// The members of a `.npz` file.
-struct Archive<R> {
+pub(crate) struct Archive<R> {
     zip: ZipArchive<R>,
     /// How many more bytes may be unpacked.
     budget: u64,
 }
 
 impl<R: Read + Seek> Archive<R> {
-    fn open(source: R, length: u64) -> Result<Self> {
+    pub(crate) fn open(source: R, length: u64) -> Result<Self> {
         let zip = ZipArchive::new(source).map_err(|e| {
             parse(format!("is not a whole .npz archive ({e}); download or save it again"))
         })?;
@@ -99,8 +106,19 @@ impl<R: Read + Seek> Archive<R> {
         Ok(Self { zip, budget })
     }
 
+    /// Whether there is a member `name`.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.zip.index_for_name(&format!("{name}.npy")).is_some()
+    }
+
+    /// The names of all members.
+    pub(crate) fn members(&self) -> Vec<String> {
+        let names = self.zip.file_names().flatten();
+        names.map(|name| name.trim_end_matches(".npy").to_owned()).collect()
+    }
+
     /// The member `name`, unless there is none or it is pickled and `skip_pickled`.
-    fn member(&mut self, name: &str, skip_pickled: bool) -> Result<Option<Array>> {
+    pub(crate) fn member(&mut self, name: &str, skip_pickled: bool) -> Result<Option<Array>> {
         let mut file = match self.zip.by_name(&format!("{name}.npy")) {
             Ok(file) => file,
             Err(ZipError::FileNotFound) => return Ok(None),
@@ -119,12 +137,12 @@ impl<R: Read + Seek> Archive<R> {
         npy::read_values(&header, file, size).map(Some).map_err(|e| e.at(name))
     }
 
-    fn required(&mut self, name: &str) -> Result<Array> {
+    pub(crate) fn required(&mut self, name: &str) -> Result<Array> {
         let array = self.member(name, false)?;
         array.ok_or_else(|| parse(format!("has no member `{name}`; {LAYOUT}")))
     }
 
-    fn integers(&mut self, name: &str) -> Result<Vec<i64>> {
+    pub(crate) fn integers(&mut self, name: &str) -> Result<Vec<i64>> {
         self.required(name)?.into_int().map_err(|e| e.at(name))
     }
 
@@ -134,15 +152,15 @@ impl<R: Read + Seek> Archive<R> {
         array.map(|array| array.into_text().map_err(|e| e.at(name))).transpose()
     }
 
-    fn labels(&mut self) -> Result<Option<Vec<u32>>> {
-        let Some(array) = self.member("labels", false)? else {
+    /// Class numbers from 0, if there is such a member.
+    pub(crate) fn classes(&mut self, name: &str) -> Result<Option<Vec<u32>>> {
+        let Some(array) = self.member(name, false)? else {
             return Ok(None);
         };
-        let labels = array.into_int().map_err(|e| e.at("labels"))?;
+        let labels = array.into_int().map_err(|e| e.at(name))?;
         let class = |(node, label): (usize, i64)| {
             u32::try_from(label).map_err(|_| {
-                parse(format!("node {node} has class {label}; number the classes from 0"))
-                    .at("labels")
+                parse(format!("node {node} has class {label}; number the classes from 0")).at(name)
             })
         };
         labels.into_iter().enumerate().map(class).collect::<Result<_>>().map(Some)
@@ -163,14 +181,14 @@ const LAYOUT: &str = "a graph needs adj_indices, adj_indptr, adj_shape and attr_
 
 /// Where the entries of a CSR matrix are. Unlike a [`Pattern`], rows may be in any order and hold
 /// repetitions, as SciPy allows.
-struct Positions {
+pub(crate) struct Positions {
     cols: usize,
     offsets: Vec<usize>,
     indices: Vec<u32>,
 }
 
 impl Positions {
-    fn new(shape: &[i64], offsets: &[i64], indices: &[i64]) -> Result<Self> {
+    pub(crate) fn new(shape: &[i64], offsets: &[i64], indices: &[i64]) -> Result<Self> {
         let &[rows, cols] = shape else {
             return Err(parse(format!("shape has {} numbers, a matrix has 2", shape.len())));
         };
@@ -190,8 +208,22 @@ impl Positions {
         })
     }
 
-    fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.offsets.len() - 1
+    }
+
+    pub(crate) fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Row and column of every entry.
+    pub(crate) fn entries(&self) -> Vec<(u32, u32)> {
+        let mut entries = Vec::with_capacity(self.indices.len());
+        for (row, bounds) in self.offsets.windows(2).enumerate() {
+            let columns = &self.indices[bounds[0]..bounds[1]];
+            entries.extend(columns.iter().map(|&column| (row as u32, column)));
+        }
+        entries
     }
 }
 
@@ -214,18 +246,14 @@ fn check_indices(indices: &[i64], cols: u32) -> Result<Vec<u32>> {
     indices.iter().enumerate().map(column).collect()
 }
 
-fn adjacency(positions: &Positions) -> Result<Pattern> {
+fn adjacency(positions: &Positions) -> Result<(Pattern, Vec<(u32, u32)>)> {
     let (rows, cols) = (positions.rows(), positions.cols);
     if rows != cols {
         let message = format!("the adjacency is {rows}×{cols}, it must be square");
         return Err(Error::new(ErrorKind::Shape, message));
     }
-    let mut edges = Vec::with_capacity(positions.indices.len());
-    for (row, bounds) in positions.offsets.windows(2).enumerate() {
-        let columns = &positions.indices[bounds[0]..bounds[1]];
-        edges.extend(columns.iter().map(|&column| (row as u32, column)));
-    }
-    undirected(rows, &edges, SelfLoops::Drop)
+    let edges = positions.entries();
+    Ok((undirected(rows, &edges, SelfLoops::Drop)?, edges))
 }
 
 /// `1/k` at each of the `k` positive attributes of a row.

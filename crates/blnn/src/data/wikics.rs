@@ -132,7 +132,7 @@ impl DataFile {
         Ok(Splits {
             train: flags(&self.train_masks),
             validation: flags(&self.val_masks),
-            test: self.test_mask.0.clone(),
+            test: vec![self.test_mask.0.clone()],
         })
     }
 }
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!((splits.train.len(), splits.validation.len()), (2, 2));
         assert_eq!(splits.train[1], [false, true, false, false]);
         assert_eq!(splits.validation[0], [false, true, false, false]);
-        assert_eq!(splits.test, [false, false, true, true]);
+        assert_eq!(splits.test, [[false, false, true, true]]);
     }
 
     /// Expected values from NumPy: `x -= x.min(); x /= maximum(x.sum(1), 1)`, then

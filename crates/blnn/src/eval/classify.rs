@@ -116,9 +116,10 @@ impl Probe<'_> {
         let rows = |mask: &[bool]| -> Vec<u32> {
             (0..mask.len() as u32).filter(|&i| mask[i as usize]).collect()
         };
-        let parts = splits.train.iter().zip(&splits.validation);
-        let parts =
-            parts.map(|(train, validation)| [rows(train), rows(validation), rows(&splits.test)]);
+        let parts = splits.train.iter().zip(&splits.validation).enumerate();
+        let parts = parts.map(|(split, (train, validation))| {
+            [rows(train), rows(validation), rows(splits.test_mask(split))]
+        });
         self.by_validation(&parts.collect::<Vec<_>>(), tick)
     }
 

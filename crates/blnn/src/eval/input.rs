@@ -134,7 +134,11 @@ fn check_masks(splits: &Splits, nodes: usize) -> Result<()> {
         let (t, v) = (splits.train.len(), splits.validation.len());
         return fault(format!("{t} training masks and {v} validation masks"));
     }
-    let all = splits.train.iter().chain(&splits.validation).chain([&splits.test]);
+    if splits.test.len() != 1 && splits.test.len() != splits.train.len() {
+        let (t, s) = (splits.train.len(), splits.test.len());
+        return fault(format!("{t} training masks and {s} test masks"));
+    }
+    let all = splits.train.iter().chain(&splits.validation).chain(&splits.test);
     for mask in all {
         if mask.len() != nodes {
             return fault(format!("a mask of {} flags for {nodes} nodes", mask.len()));

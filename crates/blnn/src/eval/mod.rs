@@ -198,7 +198,7 @@ impl Job<'_> {
             threads: self.threads,
         };
         if let Some(public) = splits {
-            let ratio = count(&public.test) as f64 / count(&public.train[0]) as f64;
+            let ratio = count(public.test_mask(0)) as f64 / count(&public.train[0]) as f64;
             let found = probe.masks(public, tick);
             scores.classify = Some(classify_scores("public-splits", &found, ratio));
             return;

@@ -1,0 +1,177 @@
+//! The flags for a user's own graph, and what is said of it before anything is done with it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use blnn::data::own::{self, ColumnNames, Encoding, OwnGraph, Structural};
+use blnn::{Graph, data};
+use blnn_kernels::Threads;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use crate::commands::datasets;
+use crate::output::{note, shell_word};
+
+/// Under which `--help` lists these flags.
+const HEADING: &str = "Your own graph";
+
+/// A graph of your own.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct OwnGraphArgs {
+    /// The edges: csv, tsv, parquet (plain or gzip), a SciPy .npz or an array of pairs .npy
+    #[arg(long, help_heading = HEADING, value_name = "FILE")]
+    pub(crate) edges: Option<PathBuf>,
+
+    /// The nodes: a csv, tsv or parquet table with an id column, or a matrix .npy or .npz
+    ///
+    /// Columns of numbers become features, columns of at most 64 different texts too (one-hot).
+    /// Without this file the nodes are those that the edges name.
+    #[arg(long, help_heading = HEADING, value_name = "FILE", requires = "edges")]
+    pub(crate) nodes: Option<PathBuf>,
+
+    /// The nodes' column with their classes, or a .npy vector of them; for scores only
+    #[arg(long, help_heading = HEADING, value_name = "COLUMN|FILE.npy")]
+    pub(crate) label: Option<String>,
+
+    /// The nodes' column with their ids [default: id, node, name, ... or the first]
+    #[arg(long, help_heading = HEADING, value_name = "COLUMN")]
+    pub(crate) id_column: Option<String>,
+
+    /// The edges' first column [default: source, src, from, u, ... or the first]
+    #[arg(long, help_heading = HEADING, value_name = "COLUMN")]
+    pub(crate) source_column: Option<String>,
+
+    /// The edges' second column [default: target, dst, to, v, ... or the second]
+    #[arg(long, help_heading = HEADING, value_name = "COLUMN")]
+    pub(crate) target_column: Option<String>,
+
+    /// A column of the nodes that is to be left out; may be repeated
+    #[arg(long, help_heading = HEADING, value_name = "COLUMN")]
+    pub(crate) skip_column: Vec<String>,
+
+    /// The first line of the tables is data; columns are told by their numbers, from 1
+    #[arg(long, help_heading = HEADING)]
+    pub(crate) no_header: bool,
+
+    /// Compute the features from the edges [default: random-walk if the nodes have none]
+    ///
+    /// random-walk: where short walks from a node end; nodes with common surroundings are alike.
+    /// degree: the degree, and that of the neighbours. onehot-degree: the degree as a category.
+    #[arg(long, help_heading = HEADING, value_name = "KIND", value_parser = structural())]
+    pub(crate) features: Option<Structural>,
+}
+
+fn structural() -> impl TypedValueParser<Value = Structural> {
+    PossibleValuesParser::new(Structural::ALL.map(Structural::name)).try_map(|name| {
+        let known = Structural::ALL.into_iter().find(|kind| kind.name() == name);
+        known.ok_or("no such features")
+    })
+}
+
+/// A graph, and how its features were made if it is the user's own.
+#[derive(Debug)]
+pub(crate) struct LoadedGraph {
+    pub(crate) graph: Graph,
+    pub(crate) encoding: Option<Encoding>,
+}
+
+impl OwnGraphArgs {
+    /// What the flags say of columns.
+    pub(crate) fn columns(&self) -> ColumnNames {
+        ColumnNames {
+            source: self.source_column.clone(),
+            target: self.target_column.clone(),
+            id: self.id_column.clone(),
+            label: self.label.clone(),
+            skip: self.skip_column.clone(),
+            no_header: self.no_header,
+        }
+    }
+
+    /// The flags as words of a shell command, with a blank before each.
+    pub(crate) fn words(&self) -> String {
+        let path = |flag: &str, path: Option<&PathBuf>| {
+            path.map_or_else(String::new, |path| format!(" {flag} {}", shell_word(path)))
+        };
+        let word = |flag: &str, word: Option<&str>| {
+            word.map_or_else(String::new, |word| format!(" {flag} {}", shell_word(Path::new(word))))
+        };
+        let mut words =
+            path("--edges", self.edges.as_ref()) + &path("--nodes", self.nodes.as_ref());
+        for (flag, value) in [
+            ("--label", self.label.as_deref()),
+            ("--id-column", self.id_column.as_deref()),
+            ("--source-column", self.source_column.as_deref()),
+            ("--target-column", self.target_column.as_deref()),
+            ("--features", self.features.map(Structural::name)),
+        ] {
+            words += &word(flag, value);
+        }
+        for column in &self.skip_column {
+            words += &word("--skip-column", Some(column));
+        }
+        if self.no_header {
+            words += " --no-header";
+        }
+        words
+    }
+
+    /// The flag that was given, if any was, for messages.
+    fn given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--edges", self.edges.is_some()),
+            ("--label", self.label.is_some()),
+            ("--id-column", self.id_column.is_some()),
+            ("--source-column", self.source_column.is_some()),
+            ("--target-column", self.target_column.is_some()),
+            ("--skip-column", !self.skip_column.is_empty()),
+            ("--no-header", self.no_header),
+            ("--features", self.features.is_some()),
+        ];
+        flags.iter().find(|(_, given)| *given).map(|(flag, _)| *flag)
+    }
+
+    /// Loads what the user named: a data set, a file, or the files of the flags. What was
+    /// understood of a user's files is told on stderr.
+    pub(crate) fn load(
+        &self,
+        named: Option<&str>,
+        data_dir: Option<&Path>,
+        threads: &Threads,
+    ) -> Result<LoadedGraph> {
+        let path = match (&self.edges, named) {
+            (Some(_), Some(named)) => {
+                bail!("`{named}` and --edges are two graphs; leave one of them out")
+            }
+            (Some(edges), None) => edges.clone(),
+            (None, named) => {
+                let named = named.unwrap_or("cora");
+                let is_table = data::find(named).is_none() && Path::new(named).is_file();
+                let is_json = Path::new(named).extension().is_some_and(|e| e == "json");
+                if !is_table || is_json {
+                    return self.load_known(named, data_dir);
+                }
+                PathBuf::from(named)
+            }
+        };
+        let request = OwnGraph {
+            edges: path,
+            nodes: self.nodes.clone(),
+            columns: self.columns(),
+            features: self.features,
+        };
+        let loaded = own::read(&request, threads)?;
+        note(loaded.understood.to_string().trim_end());
+        Ok(LoadedGraph { graph: loaded.graph, encoding: Some(loaded.encoding) })
+    }
+
+    fn load_known(&self, named: &str, data_dir: Option<&Path>) -> Result<LoadedGraph> {
+        let graph = data::load(named, &datasets::search_folders(data_dir))?;
+        if let Some(flag) = self.given() {
+            bail!(
+                "{flag} is for a graph of your own, and `{named}` needs no flags; give --edges FILE"
+            );
+        }
+        Ok(LoadedGraph { graph, encoding: None })
+    }
+}

@@ -1,0 +1,108 @@
+//! Which column is which: by the names people give them, or as told.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::nearest::nearest;
+
+/// Names of the two ends of an edge, in pairs.
+const ENDS: [[&str; 2]; 14] = [
+    ["source", "target"],
+    ["src", "dst"],
+    ["from", "to"],
+    ["u", "v"],
+    ["source_id", "target_id"],
+    ["src_id", "dst_id"],
+    ["from_id", "to_id"],
+    ["from_node", "to_node"],
+    ["fromnodeid", "tonodeid"],
+    ["node1", "node2"],
+    ["node_1", "node_2"],
+    ["id1", "id2"],
+    ["id_1", "id_2"],
+    [":start_id", ":end_id"],
+];
+
+/// Names of the column with the nodes' ids.
+const IDS: [&str; 8] = ["id", "node_id", "nodeid", "node", "node_name", ":id", "key", "name"];
+
+/// A name without what people vary: case, spaces, dashes.
+fn plain(name: &str) -> String {
+    name.trim().to_lowercase().replace([' ', '-'], "_")
+}
+
+fn position(names: &[String], wanted: &str) -> Option<usize> {
+    names.iter().position(|name| plain(name) == wanted)
+}
+
+/// The columns that hold source and target by their names.
+pub(super) fn find_ends(names: &[String]) -> Option<[usize; 2]> {
+    ENDS.iter()
+        .find_map(|[source, target]| Some([position(names, source)?, position(names, target)?]))
+}
+
+/// The column that holds the ids by its name.
+pub(super) fn find_id(names: &[String]) -> Option<usize> {
+    IDS.iter().find_map(|id| position(names, id))
+}
+
+/// The column that a flag tells: by its name, or by its number from 1.
+///
+/// # Errors
+/// If there is no such column.
+pub(super) fn told(names: &[String], width: usize, wanted: &str, flag: &str) -> Result<usize> {
+    let exact = names.iter().position(|name| name == wanted);
+    let alike = || position(names, &plain(wanted));
+    let number = || wanted.parse::<usize>().ok().filter(|n| (1..=width).contains(n)).map(|n| n - 1);
+    exact.or_else(alike).or_else(number).ok_or_else(|| {
+        let message = if names.is_empty() {
+            format!(
+                "has no header, so {flag} takes a column's number, 1 to {width}, not `{wanted}`"
+            )
+        } else {
+            format!("has no column `{wanted}` ({flag}); {}", suggestion(names, wanted))
+        };
+        Error::new(ErrorKind::Parse, message)
+    })
+}
+
+fn suggestion(names: &[String], wanted: &str) -> String {
+    const SHOWN: usize = 12;
+    if let Some(near) = nearest(wanted, names.iter().map(String::as_str)) {
+        return format!("did you mean `{near}`?");
+    }
+    let shown = names.iter().take(SHOWN).map(|name| format!("`{name}`"));
+    let more = names.len().saturating_sub(SHOWN);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("its columns are {}{more}", shown.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(list: &[&str]) -> Vec<String> {
+        list.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    #[test]
+    fn ends_and_ids_are_found_by_name() {
+        assert_eq!(find_ends(&names(&["", "Source", "Target"])), Some([1, 2]));
+        assert_eq!(find_ends(&names(&["to", "weight", "from"])), Some([2, 0]));
+        assert_eq!(find_ends(&names(&["source", "dst"])), None);
+        assert_eq!(find_id(&names(&["name", "Node ID"])), Some(1));
+        assert_eq!(find_id(&names(&["age", "topic"])), None);
+    }
+
+    #[test]
+    fn columns_are_told_by_name_or_number() {
+        let list = names(&["paper", "Topic", "2"]);
+        assert_eq!(told(&list, 3, "topic", "--label").unwrap(), 1);
+        assert_eq!(told(&list, 3, "2", "--label").unwrap(), 2, "a name goes first");
+        assert_eq!(told(&[], 3, "2", "--label").unwrap(), 1);
+        let text = told(&list, 3, "topik", "--label").unwrap_err().to_string();
+        assert!(text.contains("did you mean `Topic`?") && text.contains("--label"), "{text}");
+        let text = told(&list, 3, "country", "--label").unwrap_err().to_string();
+        assert!(text.contains("its columns are `paper`, `Topic`, `2`"), "{text}");
+        let text = told(&[], 3, "4", "--id-column").unwrap_err().to_string();
+        assert!(text.contains("number, 1 to 3"), "{text}");
+    }
+}

@@ -1,0 +1,233 @@
+//! Edge lists in delimited text: two columns of ids, and others that are passed over.
+
+use blnn_kernels::Threads;
+
+use super::ColumnNames;
+use super::columns::{find_ends, told};
+use super::endpoints::EndPoints;
+use super::ids::whole_number;
+use super::record::{Separator, Split, split};
+use super::text_table::{Pieces, TextTable};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Where the two ends stand in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) ends: [usize; 2],
+    width: usize,
+    separator: Separator,
+}
+
+/// Finds the two columns, and takes the first record as the header if it is one: if it names
+/// columns that are told or known, or if it alone has no whole numbers as ids.
+pub(crate) fn layout(table: &mut TextTable<'_>, columns: &ColumnNames) -> Result<Layout> {
+    if table.width() < 2 {
+        let message = "has one column only, an edge list needs two; separate them by comma, tab, \
+                       semicolon or space";
+        return Err(Error::new(ErrorKind::Parse, message));
+    }
+    if !columns.no_header && has_header(table, columns) {
+        table.take_header()?;
+    }
+    let names = table.header().unwrap_or_default();
+    let known = find_ends(names).unwrap_or([0, 1]);
+    let column = |wanted: Option<&str>, flag: &str, otherwise: usize| {
+        wanted.map_or(Ok(otherwise), |wanted| told(names, table.width(), wanted, flag))
+    };
+    let source = column(columns.source.as_deref(), "--source-column", known[0])?;
+    let target = column(columns.target.as_deref(), "--target-column", known[1])?;
+    if source == target {
+        let name = table.column_name(source);
+        let message = format!(
+            "`{name}` cannot be both ends of an edge; tell the columns with --source-column and \
+             --target-column"
+        );
+        return Err(Error::new(ErrorKind::Parse, message));
+    }
+    let (width, separator) = (table.width(), table.separator());
+    Ok(Layout { ends: [source, target], width, separator })
+}
+
+fn has_header(table: &TextTable<'_>, columns: &ColumnNames) -> bool {
+    let Some((first, rest)) = table.sample().split_first() else {
+        return false;
+    };
+    let is_told =
+        |wanted: &Option<String>| wanted.as_ref().is_some_and(|w| told(first, 0, w, "").is_ok());
+    if is_told(&columns.source) || is_told(&columns.target) || find_ends(first).is_some() {
+        return true;
+    }
+    let has_numbers = |row: &Vec<String>| {
+        row.iter().take(2).all(|field| whole_number(field.as_bytes()).is_some())
+    };
+    !rest.is_empty() && !has_numbers(first) && rest.iter().all(has_numbers)
+}
+
+/// Reads all edges that are left in the table.
+pub(crate) fn read(
+    table: &mut TextTable<'_>,
+    layout: Layout,
+    threads: &Threads,
+) -> Result<EndPoints> {
+    let mut ends = EndPoints::new();
+    let piece = |bytes: &[u8]| numbers(bytes, layout);
+    if table.map_pieces(threads, piece, |block| ends.push_numbers(block))? == Pieces::All {
+        return Ok(ends);
+    }
+    table.for_each(|record| {
+        let id = |end: usize| {
+            let id = record.text(layout.ends[end])?;
+            if id.is_empty() {
+                let end = ["source", "target"][end];
+                let message = format!("the {end} is empty; fill it in or remove the line");
+                return Err(Error::new(ErrorKind::Parse, message));
+            }
+            Ok(id)
+        };
+        ends.push(&id(0)?, &id(1)?);
+        Ok(())
+    })?;
+    Ok(ends)
+}
+
+/// The edges in whole records without quotes, or none if anything in them needs a closer look.
+fn numbers(bytes: &[u8], layout: Layout) -> Option<Vec<[i64; 2]>> {
+    // Two short ids and their line: a guess that is rarely too small.
+    let mut edges = Vec::with_capacity(bytes.len() / 12);
+    if layout.ends == [0, 1] && layout.width == 2 {
+        bare_pairs(bytes, layout.separator, &mut edges)?;
+        return Some(edges);
+    }
+    let mut fields = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let Split::Record(length) = split(rest, layout.separator, true, &mut fields) else {
+            return None;
+        };
+        if fields.len() == layout.width {
+            let [source, target] = layout.ends.map(|end| whole_number(fields[end].raw(rest)));
+            edges.push([source?, target?]);
+        } else if !fields.is_empty() {
+            return None;
+        }
+        rest = &rest[length..];
+    }
+    Some(edges)
+}
+
+/// Lines of just two ids, the usual edge list, in one pass over the bytes.
+fn bare_pairs(bytes: &[u8], separator: Separator, edges: &mut Vec<[i64; 2]>) -> Option<()> {
+    let between = separator.byte();
+    let mut at = 0;
+    while at < bytes.len() {
+        let (source, end) = digits(bytes, at)?;
+        if bytes.get(end) != Some(&between) {
+            return None;
+        }
+        let (target, mut end) = digits(bytes, end + 1)?;
+        if bytes.get(end) == Some(&b'\r') {
+            end += 1;
+        }
+        if !matches!(bytes.get(end), None | Some(b'\n')) {
+            return None;
+        }
+        edges.push([source, target]);
+        at = end + 1;
+    }
+    Some(())
+}
+
+/// The number without sign at `start`, as [`whole_number`] reads it, and where it ends.
+fn digits(bytes: &[u8], start: usize) -> Option<(i64, usize)> {
+    let mut value = 0_i64;
+    let mut at = start;
+    while let Some(digit) = bytes.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|&d| d < 10) {
+        value = value.wrapping_mul(10).wrapping_add(i64::from(digit));
+        at += 1;
+    }
+    let leading_zero = bytes[start..at].first() == Some(&b'0') && at - start > 1;
+    (at > start && at - start <= 18 && !leading_zero).then_some((value, at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::chunks::Chunks;
+    use super::*;
+
+    fn columns(source: Option<&str>, target: Option<&str>) -> ColumnNames {
+        ColumnNames {
+            source: source.map(Into::into),
+            target: target.map(Into::into),
+            ..ColumnNames::default()
+        }
+    }
+
+    fn edges(text: &str, columns: &ColumnNames) -> Result<Vec<(String, String)>> {
+        let mut table = TextTable::new(Chunks::new(text.as_bytes())?)?;
+        let layout = layout(&mut table, columns)?;
+        let threads = Threads::new(1);
+        let (nodes, edges) = read(&mut table, layout, &threads)?.into_graph(&threads);
+        let name = |row: u32| nodes.text(row as usize).into_owned();
+        Ok(edges.into_iter().map(|(i, j)| (name(i), name(j))).collect())
+    }
+
+    fn pair(source: &str, target: &str) -> (String, String) {
+        (source.into(), target.into())
+    }
+
+    #[test]
+    fn headers_are_seen_where_they_are() {
+        let none = ColumnNames::default();
+        let wanted = [pair("1", "2"), pair("2", "3")];
+        for text in [
+            "1,2\n2,3\n",
+            "source,target\n1,2\n2,3",
+            "Paper A;Paper B\r\n1;2\r\n2;3\r\n",
+            "weight\tto\tfrom\n0.5\t2\t1\n0.25\t3\t2\n",
+            "# SNAP\n1 2\n2 3\n",
+            "u,v,note\n1,2,\"a, b\"\n\n2,3,\n",
+            "1,2,0.5\n2,3,0.5\n",
+        ] {
+            assert_eq!(edges(text, &none).unwrap(), wanted, "{text}");
+        }
+        let names = edges("ann,bob\nbob,cy\n", &none).unwrap();
+        assert_eq!(names, [pair("ann", "bob"), pair("bob", "cy")]);
+        let told = edges("who,whom\nann,bob\n", &columns(Some("who"), Some("whom"))).unwrap();
+        assert_eq!(told, [pair("ann", "bob")]);
+        let bare = ColumnNames { no_header: true, ..columns(Some("3"), Some("1")) };
+        assert_eq!(edges("u,v,w\na,b,c\n", &bare).unwrap(), [pair("w", "u"), pair("c", "a")]);
+    }
+
+    #[test]
+    fn odd_ids_in_the_middle_change_nothing_before_them() {
+        let text = "source,target\n1,2\n007,1\n\"x,1\",2\n-5,1\n";
+        let wanted = [pair("1", "2"), pair("007", "1"), pair("x,1", "2"), pair("-5", "1")];
+        assert_eq!(edges(text, &ColumnNames::default()).unwrap(), wanted);
+    }
+
+    #[test]
+    fn faults_are_told() {
+        let none = ColumnNames::default();
+        for (text, columns, wanted) in [
+            ("only\none\n", &none, "one column only"),
+            ("a,b\n1,2\n3,\n", &none, "line 3: the target is empty"),
+            ("a,b\n1,2\n3\n", &none, "line 3: has 1 field"),
+            ("a,b\n1,2\n", &columns(Some("a"), Some("a")), "both ends"),
+            ("source,target\n1,2\n", &columns(Some("sorce"), None), "did you mean `source`?"),
+        ] {
+            let text = edges(text, columns).unwrap_err().to_string();
+            assert!(text.contains(wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_fast_way_declines_what_it_cannot_read() {
+        let layout = Layout { ends: [0, 1], width: 2, separator: Separator::Comma };
+        assert_eq!(numbers(b"1,2\r\n3,4", layout), Some(vec![[1, 2], [3, 4]]));
+        for odd in ["1,2,3\n", "1\n", "1,x\n", "01,2\n", "1, 2\n", "\n", "-1,2\n", "1,2 \n"] {
+            assert_eq!(numbers(odd.as_bytes(), layout), None, "{odd:?}");
+        }
+        let long = format!("1,{}\n", "9".repeat(19));
+        assert_eq!(numbers(long.as_bytes(), layout), None);
+    }
+}

@@ -1,0 +1,390 @@
+//! [`Encoding`]: how the columns of a node table become features.
+//!
+//! It is learned from one table and can be applied to another one, as it must be when a trained
+//! model meets new nodes: the same names, the same order, the same scales.
+
+use blnn_kernels::{Csr, Matrix, Pattern};
+use serde::{Deserialize, Serialize};
+
+use super::node_table::{Cells, Column};
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::Features;
+
+/// A matrix with a larger share of values that are not zero is stored with all its values.
+const DENSE_FROM: f64 = 0.25;
+
+/// How each feature is made, in the order of the feature matrix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Encoding {
+    /// One entry a feature.
+    pub features: Vec<Feature>,
+}
+
+/// How one feature is made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Feature {
+    /// What the feature is called: its column, or `column=text` for one text of it.
+    pub name: String,
+    /// The rule.
+    #[serde(flatten)]
+    pub rule: Rule,
+}
+
+/// How a feature follows from a table or from the graph.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "from", rename_all = "kebab-case")]
+pub enum Rule {
+    /// `(value − mean) / scale` of a column of numbers.
+    Number {
+        /// The column.
+        column: String,
+        /// The mean, 0 for columns that are 0 or 1 or mostly 0.
+        mean: f32,
+        /// The standard deviation, 1 for columns that are 0 or 1.
+        scale: f32,
+    },
+    /// 1 where a column holds this text, else 0.
+    Text {
+        /// The column.
+        column: String,
+        /// The text.
+        text: String,
+    },
+    /// A value of a matrix, used as it is.
+    Matrix,
+    /// A value computed from the edges.
+    Structure {
+        /// Which computation.
+        kind: super::structural::Structural,
+        /// What is subtracted.
+        mean: f32,
+        /// What it is then divided by.
+        scale: f32,
+    },
+}
+
+/// What was made of one column, for the user to see.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ColumnUse {
+    /// The column's name.
+    pub column: String,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// What became of a column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fate {
+    /// Numbers that are 0 or 1, used as they are.
+    Flags,
+    /// Numbers, scaled to mean 0 and deviation 1.
+    Standardised,
+    /// Numbers that are mostly 0, divided by their deviation.
+    Scaled,
+    /// So many different texts, each a feature of its own.
+    OneHot(usize),
+    /// No feature; the reason is told.
+    LeftOut(String),
+}
+
+/// Mean, deviation and range of a column of numbers.
+struct Moments {
+    mean: f64,
+    deviation: f64,
+    constant: bool,
+    flags: bool,
+    /// The share of values that are not zero.
+    density: f64,
+}
+
+impl Moments {
+    fn new(values: &[f32], nodes: usize) -> Self {
+        let n = nodes.max(1) as f64;
+        let mean = values.iter().map(|&v| f64::from(v)).sum::<f64>() / n;
+        let from_zeros = (nodes - values.len()) as f64 * mean * mean;
+        let squares = values.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>();
+        let first = values.first().copied().unwrap_or(0.0);
+        let all_equal = values.iter().all(|&v| v == first);
+        Self {
+            mean,
+            deviation: ((squares + from_zeros) / n).sqrt(),
+            constant: all_equal && (values.len() == nodes || values.is_empty()),
+            flags: values.iter().all(|&v| v == 1.0),
+            density: values.len() as f64 / n,
+        }
+    }
+}
+
+impl Encoding {
+    /// The encoding that suits a table of `nodes` rows, and what it makes of each column.
+    pub(crate) fn learn(columns: &[Column], nodes: usize) -> (Self, Vec<ColumnUse>) {
+        let mut features = Vec::new();
+        let mut uses = Vec::new();
+        for column in columns {
+            let fate = learn_column(column, nodes, &mut features);
+            uses.push(ColumnUse { column: column.name.clone(), fate });
+        }
+        (Self { features }, uses)
+    }
+
+    /// The names of the features.
+    pub fn names(&self) -> Vec<String> {
+        self.features.iter().map(|feature| feature.name.clone()).collect()
+    }
+
+    /// The features of the nodes of a table.
+    ///
+    /// # Errors
+    /// If the table lacks a column of the encoding, or has another type of values in it.
+    pub(crate) fn apply(&self, columns: &[Column], nodes: usize) -> Result<Features> {
+        let mut parts = Vec::with_capacity(self.features.len());
+        for feature in &self.features {
+            parts.push(feature.values(columns)?);
+        }
+        let stored: usize = parts.iter().map(|part| part.stored(nodes)).sum();
+        let cells = (nodes * parts.len()).max(1);
+        if stored as f64 / cells as f64 > DENSE_FROM {
+            Ok(Features::Dense(dense(&parts, nodes)))
+        } else {
+            sparse(&parts, nodes).map(Features::Sparse)
+        }
+    }
+}
+
+fn learn_column(column: &Column, nodes: usize, features: &mut Vec<Feature>) -> Fate {
+    match &column.cells {
+        Cells::Skipped(why) => Fate::LeftOut((*why).into()),
+        Cells::ManyTexts => {
+            let most = super::node_table::MOST_KINDS;
+            Fate::LeftOut(format!("text of more than {most} different values"))
+        }
+        Cells::Kinds { texts, .. } if texts.len() < 2 => {
+            Fate::LeftOut("the same text in every row".into())
+        }
+        // Names of the nodes, not kinds of them.
+        Cells::Kinds { texts, .. } if 2 * texts.len() > nodes => {
+            Fate::LeftOut("text that differs in most rows".into())
+        }
+        Cells::Kinds { texts, .. } => {
+            for text in texts.iter() {
+                let (column, text) = (column.name.clone(), text.to_owned());
+                let name = format!("{column}={text}");
+                features.push(Feature { name, rule: Rule::Text { column, text } });
+            }
+            Fate::OneHot(texts.len())
+        }
+        Cells::Numbers { values, .. } => learn_numbers(&column.name, values, nodes, features),
+    }
+}
+
+fn learn_numbers(name: &str, values: &[f32], nodes: usize, features: &mut Vec<Feature>) -> Fate {
+    let moments = Moments::new(values, nodes);
+    if moments.constant || moments.deviation <= 0.0 || !moments.deviation.is_finite() {
+        return Fate::LeftOut("the same number in every row".into());
+    }
+    let (mean, scale, fate) = if moments.flags {
+        (0.0, 1.0, Fate::Flags)
+    } else if moments.density <= DENSE_FROM {
+        (0.0, moments.deviation, Fate::Scaled)
+    } else {
+        (moments.mean, moments.deviation, Fate::Standardised)
+    };
+    // A deviation below the smallest single-precision number would divide by zero.
+    let scale = (scale as f32).max(f32::MIN_POSITIVE);
+    let rule = Rule::Number { column: name.to_owned(), mean: mean as f32, scale };
+    features.push(Feature { name: name.to_owned(), rule });
+    fate
+}
+
+/// The values of one feature.
+enum Part<'a> {
+    Number { rows: &'a [u32], values: &'a [f32], mean: f32, scale: f32 },
+    Text { codes: &'a [u8], code: Option<u8> },
+}
+
+impl Part<'_> {
+    /// About how many values are not zero.
+    fn stored(&self, nodes: usize) -> usize {
+        match self {
+            Self::Number { rows, mean, .. } if *mean == 0.0 => rows.len(),
+            Self::Number { .. } => nodes,
+            // One text of a row is set, whatever the number of texts.
+            Self::Text { codes, code } => codes.iter().filter(|&c| Some(*c) == *code).count(),
+        }
+    }
+
+    /// Calls `see` with row and value where the value is not zero, rows increasing.
+    fn for_each(&self, nodes: usize, mut see: impl FnMut(usize, f32)) {
+        match *self {
+            Self::Text { codes, code } => {
+                let set = codes.iter().enumerate().filter(|&(_, c)| Some(*c) == code);
+                set.for_each(|(row, _)| see(row, 1.0));
+            }
+            Self::Number { rows, values, mean, scale } if mean == 0.0 => {
+                rows.iter().zip(values).for_each(|(&row, &value)| see(row as usize, value / scale));
+            }
+            Self::Number { rows, values, mean, scale } => {
+                let mut next = 0;
+                for row in 0..nodes {
+                    let stored = rows.get(next).is_some_and(|&r| r as usize == row);
+                    let value = if stored { values[next] } else { 0.0 };
+                    next += usize::from(stored);
+                    see(row, (value - mean) / scale);
+                }
+            }
+        }
+    }
+}
+
+impl Feature {
+    fn values<'a>(&self, columns: &'a [Column]) -> Result<Part<'a>> {
+        let find = |name: &String| {
+            columns.iter().find(|column| column.name == *name).ok_or_else(|| {
+                mismatch(format!("there is no column `{name}`, which the model was trained with"))
+            })
+        };
+        match &self.rule {
+            Rule::Number { column, mean, scale } => match &find(column)?.cells {
+                Cells::Numbers { rows, values } => {
+                    Ok(Part::Number { rows, values, mean: *mean, scale: *scale })
+                }
+                _ => Err(mismatch(format!("column `{column}` was numbers and is not any more"))),
+            },
+            Rule::Text { column, text } => match &find(column)?.cells {
+                Cells::Kinds { codes, texts } => {
+                    Ok(Part::Text { codes, code: texts.find(text).map(|code| code as u8) })
+                }
+                _ => Err(mismatch(format!("column `{column}` was texts and is not any more"))),
+            },
+            Rule::Matrix | Rule::Structure { .. } => {
+                Err(mismatch(format!("feature `{}` comes from no column of a table", self.name)))
+            }
+        }
+    }
+}
+
+fn mismatch(message: String) -> Error {
+    Error::new(ErrorKind::Shape, message)
+}
+
+fn dense(parts: &[Part<'_>], nodes: usize) -> Matrix {
+    let mut matrix = Matrix::zeros(nodes, parts.len());
+    let width = parts.len();
+    for (column, part) in parts.iter().enumerate() {
+        let data = matrix.data_mut();
+        part.for_each(nodes, |row, value| data[row * width + column] = value);
+    }
+    matrix
+}
+
+fn sparse(parts: &[Part<'_>], nodes: usize) -> Result<Csr> {
+    let mut offsets = vec![0; nodes + 1];
+    for part in parts {
+        part.for_each(nodes, |row, _| offsets[row + 1] += 1);
+    }
+    for row in 0..nodes {
+        offsets[row + 1] += offsets[row];
+    }
+    let entries = offsets[nodes];
+    let (mut next, mut indices, mut values) =
+        (offsets.clone(), vec![0; entries], vec![0.0; entries]);
+    for (column, part) in parts.iter().enumerate() {
+        part.for_each(nodes, |row, value| {
+            indices[next[row]] = column as u32;
+            values[next[row]] = value;
+            next[row] += 1;
+        });
+    }
+    let invalid = |e: blnn_kernels::CsrError| Error::new(ErrorKind::Shape, e.to_string());
+    let pattern = Pattern::new(parts.len(), offsets, indices).map_err(invalid)?;
+    Csr::new(pattern, values).map_err(invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(name: &str, cells: &[f32]) -> Column {
+        let mut column = Column::numbers(name.into());
+        cells.iter().enumerate().for_each(|(row, &v)| column.push_number(row, v).unwrap());
+        column
+    }
+
+    fn kinds(name: &str, cells: &[&str]) -> Column {
+        let mut column = Column::kinds(name.into());
+        cells.iter().enumerate().for_each(|(row, v)| column.push(row, v).unwrap());
+        column
+    }
+
+    #[test]
+    fn every_type_of_column_has_its_fate() {
+        let columns = [
+            numbers("age", &[10.0, 20.0, 30.0, 0.0, 40.0]),
+            numbers("flag", &[1.0, 0.0, 0.0, 1.0, 0.0]),
+            numbers("count", &[0.0, 0.0, 0.0, 0.0, 7.0]),
+            numbers("same", &[3.0; 5]),
+            numbers("zero", &[0.0; 5]),
+            kinds("land", &["de", "fr", "de", "de", "fr"]),
+            kinds("one", &["x"; 5]),
+            kinds("name", &["a", "b", "c", "d", "a"]),
+            Column::skipped("no".into(), "as told"),
+        ];
+        let (encoding, uses) = Encoding::learn(&columns, 5);
+        let fates: Vec<&Fate> = uses.iter().map(|u| &u.fate).collect();
+        let same = Fate::LeftOut("the same number in every row".into());
+        assert_eq!(
+            fates,
+            [
+                &Fate::Standardised,
+                &Fate::Flags,
+                &Fate::Scaled,
+                &same,
+                &same,
+                &Fate::OneHot(2),
+                &Fate::LeftOut("the same text in every row".into()),
+                &Fate::LeftOut("text that differs in most rows".into()),
+                &Fate::LeftOut("as told".into()),
+            ]
+        );
+        assert_eq!(encoding.names(), ["age", "flag", "count", "land=de", "land=fr"]);
+        let Features::Dense(x) = encoding.apply(&columns, 5).unwrap() else { panic!("dense") };
+        let column = |j: usize| (0..5).map(|i| x.get(i, j)).collect::<Vec<_>>();
+        let age = column(0);
+        assert!(age.iter().sum::<f32>().abs() < 1e-6);
+        assert!((age.iter().map(|v| v * v).sum::<f32>() / 5.0 - 1.0).abs() < 1e-6);
+        assert_eq!(column(1), [1.0, 0.0, 0.0, 1.0, 0.0]);
+        assert_eq!(column(3), [1.0, 0.0, 1.0, 1.0, 0.0]);
+        assert_eq!(column(4), [0.0, 1.0, 0.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn mostly_zeros_stay_sparse() {
+        let mut columns = Vec::new();
+        for word in 0..6 {
+            let cells: Vec<f32> = (0..6).map(|row| f32::from(u8::from(row == word))).collect();
+            columns.push(numbers(&format!("w{word}"), &cells));
+        }
+        let (encoding, _) = Encoding::learn(&columns, 6);
+        let Features::Sparse(x) = encoding.apply(&columns, 6).unwrap() else { panic!("sparse") };
+        assert_eq!((x.pattern().cols(), x.values()), (6, &[1.0; 6][..]));
+        assert_eq!(x.pattern().row(4), [4]);
+    }
+
+    /// New nodes are scaled as the old ones were; a text never seen has no feature.
+    #[test]
+    fn an_encoding_is_applied_to_another_table() {
+        let ages = numbers("age", &[0.0, 10.0, 10.0, 0.0]);
+        let old = [ages, kinds("land", &["de", "fr", "fr", "fr"])];
+        let (encoding, _) = Encoding::learn(&old, 4);
+        let json = serde_json::to_string(&encoding).unwrap();
+        assert_eq!(serde_json::from_str::<Encoding>(&json).unwrap(), encoding);
+        let new = [kinds("land", &["it"]), numbers("age", &[15.0])];
+        let Features::Dense(x) = encoding.apply(&new, 1).unwrap() else { panic!("dense") };
+        assert_eq!(x.row(0), [2.0, 0.0, 0.0]);
+        let text = encoding.apply(&new[..1], 1).unwrap_err().to_string();
+        assert!(text.contains("no column `age`"), "{text}");
+        let text = encoding.apply(&[kinds("age", &["x"])], 1).unwrap_err().to_string();
+        assert!(text.contains("was numbers"), "{text}");
+    }
+}

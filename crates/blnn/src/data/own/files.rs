@@ -1,0 +1,279 @@
+//! Telling files apart by their first bytes, and reading each kind.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::time::Instant;
+
+use blnn_kernels::Threads;
+
+use super::endpoints::{EndPoints, Unknown};
+use super::matrices::{SparseMatrix, WholeGraph, pairs};
+use super::node_table::NodeTable;
+use super::parquet_table::ParquetTable;
+use super::text_table::TextTable;
+use super::understood::FileNote;
+use super::{ColumnNames, edge_list, name_of, node_text};
+use crate::data::npy::{self, Array, Values};
+use crate::data::npz::{self, Archive};
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::{Features, Graph};
+
+/// What a file is, by its first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Parquet,
+    Npz,
+    Npy,
+    Text,
+}
+
+impl Kind {
+    fn of(path: &Path) -> Result<Self> {
+        let mut start = Vec::new();
+        let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
+        if file.metadata().is_ok_and(|about| about.is_dir()) {
+            return Err(Error::new(ErrorKind::Dataset, "is a folder; name the file in it"));
+        }
+        file.take(6).read_to_end(&mut start).map_err(|e| Error::io("read", path, e))?;
+        Ok(match &start[..] {
+            [b'P', b'A', b'R', b'1', ..] => Self::Parquet,
+            [b'P', b'K', 3 | 5, ..] => Self::Npz,
+            [0x93, b'N', b'U', b'M', ..] => Self::Npy,
+            _ => Self::Text,
+        })
+    }
+}
+
+fn parse(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Parse, message)
+}
+
+type NpzFile = Archive<BufReader<File>>;
+
+fn archive(path: &Path) -> Result<NpzFile> {
+    let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
+    let length = file.metadata().map_err(|e| Error::io("read", path, e))?.len();
+    Archive::open(BufReader::new(file), length)
+}
+
+/// What the file of the edges holds.
+pub(super) enum EdgeFile {
+    /// Edges between ids; a matrix also tells the number of its nodes.
+    Edges { ends: EndPoints, nodes: Option<usize> },
+    /// A graph in the layout of gnn-benchmark, with the edges as it lists them.
+    Benchmark { graph: Box<Graph>, listed: Vec<(u32, u32)> },
+    /// Edges, features, labels and splits.
+    Whole(WholeGraph),
+}
+
+/// Reads the file of the edges.
+pub(super) fn edges(
+    path: &Path,
+    columns: &ColumnNames,
+    threads: &Threads,
+) -> Result<(EdgeFile, FileNote)> {
+    noted(path, || match Kind::of(path)? {
+        Kind::Text => text_edges(path, columns, threads),
+        Kind::Parquet => parquet_edges(path, columns),
+        Kind::Npy => {
+            let mut ends = EndPoints::new();
+            ends.push_numbers(pairs(array(path)?, true)?);
+            Ok((EdgeFile::Edges { ends, nodes: None }, "array of edges".to_owned()))
+        }
+        Kind::Npz => npz_edges(path),
+    })
+}
+
+/// Reads a file with the clock running, and names it in errors.
+fn noted<T>(path: &Path, read: impl FnOnce() -> Result<(T, String)>) -> Result<(T, FileNote)> {
+    let start = Instant::now();
+    let (file, read_as) = read().map_err(|error| match error.kind() {
+        // The operating system's errors name their file already.
+        ErrorKind::Io => error,
+        _ => error.at(path.display()),
+    })?;
+    let seconds = start.elapsed().as_secs_f64();
+    Ok((file, FileNote { path: path.to_owned(), read_as, seconds }))
+}
+
+fn array(path: &Path) -> Result<Array> {
+    let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
+    let length = file.metadata().map_err(|e| Error::io("read", path, e))?.len();
+    npy::read(BufReader::new(file), length)
+}
+
+fn text_edges(path: &Path, columns: &ColumnNames, threads: &Threads) -> Result<(EdgeFile, String)> {
+    let mut table = TextTable::open(path)?;
+    let layout = edge_list::layout(&mut table, columns)?;
+    let ends = edge_list::read(&mut table, layout, threads)?;
+    let [source, target] = layout.ends.map(|place| table.column_name(place));
+    let about = about_text(&table);
+    let read_as = format!("{about}; `{source}` → `{target}`");
+    Ok((EdgeFile::Edges { ends, nodes: None }, read_as))
+}
+
+fn about_text(table: &TextTable<'_>) -> String {
+    let header = if table.header().is_some() { "with a header" } else { "without a header" };
+    let comments = match table.comments() {
+        0 => String::new(),
+        1 => ", after 1 comment line".into(),
+        count => format!(", after {count} comment lines"),
+    };
+    format!("text separated by {}, {header}{comments}", table.separator())
+}
+
+fn parquet_edges(path: &Path, columns: &ColumnNames) -> Result<(EdgeFile, String)> {
+    let table = ParquetTable::open(path)?;
+    let (ends, places) = table.edges(columns)?;
+    let [source, target] = places.map(|place| &table.names()[place]);
+    let read_as = format!("parquet; `{source}` → `{target}`");
+    Ok((EdgeFile::Edges { ends, nodes: None }, read_as))
+}
+
+fn npz_edges(path: &Path) -> Result<(EdgeFile, String)> {
+    let mut archive = archive(path)?;
+    if archive.has("adj_shape") || archive.has("adj_indptr") {
+        let (graph, listed) = npz::read_archive(&name_of(path), &mut archive)?;
+        let graph = Box::new(graph);
+        return Ok((EdgeFile::Benchmark { graph, listed }, "gnn-benchmark archive".into()));
+    }
+    if archive.has("edges") {
+        let graph = WholeGraph::read(&mut archive)?;
+        return Ok((EdgeFile::Whole(graph), "archive of edges and node_features".into()));
+    }
+    if archive.has("format") && archive.has("shape") {
+        let (ends, nodes) = SparseMatrix::read(&mut archive)?.into_edges()?;
+        let file = EdgeFile::Edges { ends, nodes: Some(nodes) };
+        return Ok((file, "SciPy sparse matrix, an edge for every entry that is not 0".into()));
+    }
+    let mut members = archive.members();
+    members.sort_unstable();
+    members.truncate(12);
+    let found = if members.is_empty() { "nothing".into() } else { members.join(", ") };
+    Err(parse(format!(
+        "holds {found}, which is no graph; known are archives with adj_* and attr_* \
+         (gnn-benchmark), with edges and node_features, and SciPy's save_npz"
+    )))
+}
+
+/// What the file of the nodes holds.
+pub(super) enum NodeFile {
+    Table(NodeTable),
+    Matrix(Features),
+}
+
+/// Reads the file of the nodes.
+pub(super) fn nodes(path: &Path, columns: &ColumnNames) -> Result<(NodeFile, FileNote)> {
+    noted(path, || match Kind::of(path)? {
+        Kind::Text => text_nodes(path, columns),
+        Kind::Parquet => {
+            let table = ParquetTable::open(path)?.nodes(columns)?;
+            let read_as = format!("parquet; ids in `{}`", table.id_name);
+            Ok((NodeFile::Table(table), read_as))
+        }
+        Kind::Npy => {
+            let matrix = array(path)?.into_matrix()?;
+            Ok((NodeFile::Matrix(Features::Dense(matrix)), "matrix, row i for node i".into()))
+        }
+        Kind::Npz => {
+            let mut archive = archive(path)?;
+            if !archive.has("format") || !archive.has("shape") {
+                return Err(parse("is no sparse matrix; save one with scipy.sparse.save_npz"));
+            }
+            let features = SparseMatrix::read(&mut archive)?.into_features()?;
+            Ok((NodeFile::Matrix(features), "sparse matrix, row i for node i".into()))
+        }
+    })
+}
+
+fn text_nodes(path: &Path, columns: &ColumnNames) -> Result<(NodeFile, String)> {
+    let (nodes, table) = node_text::read(&|| TextTable::open(path), columns)?;
+    let read_as = format!("{}; ids in `{}`", about_text(&table), nodes.id_name);
+    Ok((NodeFile::Table(nodes), read_as))
+}
+
+/// What is said of an edge whose end is no node.
+pub(super) fn unknown_end(
+    unknown: &Unknown,
+    edges: &Path,
+    columns: &ColumnNames,
+    nodes: &str,
+) -> Error {
+    let place = place_of_edge(unknown.edge, edges, columns);
+    let end = ["source", "target"][unknown.end];
+    let id = &unknown.id;
+    let hint = if id.ends_with(".0") {
+        "; ids with a fraction come from a table with empty cells, write them as whole numbers"
+    } else if unknown.edge == 0 && place == "line 1" {
+        "; if this line is a header, name its columns with --source-column and --target-column"
+    } else {
+        ""
+    };
+    let message = format!(
+        "the {end} `{id}` is not among the ids of {nodes}; add it there or remove the edge{hint}"
+    );
+    parse(message).at(place).at(edges.display())
+}
+
+/// Where an edge stands in its file, as people count.
+fn place_of_edge(edge: usize, path: &Path, columns: &ColumnNames) -> String {
+    let line = || -> Result<usize> {
+        let mut table = TextTable::open(path)?;
+        edge_list::layout(&mut table, columns)?;
+        let header = usize::from(table.header().is_some());
+        TextTable::open(path)?.line_of_record(edge + header)
+    };
+    match Kind::of(path) {
+        Ok(Kind::Text) => match line() {
+            Ok(line) => format!("line {line}"),
+            Err(_) => format!("edge {}", edge + 1),
+        },
+        Ok(Kind::Parquet) => format!("row {}", edge + 1),
+        _ => format!("edge {}", edge + 1),
+    }
+}
+
+/// Classes of nodes from a `.npy` vector: integers, names or flags, numbered in their order.
+pub(super) fn label_array(path: &Path) -> Result<(Vec<u32>, Vec<String>)> {
+    let array = npy::read_file(path)?;
+    let fault = |kind, message: String| Err(Error::new(kind, message).at(path.display()));
+    if array.shape().len() != 1 {
+        let axes = array.shape().len();
+        return fault(ErrorKind::Shape, format!("labels have {axes} axes, a vector has 1"));
+    }
+    match array.values() {
+        Values::Int(values) => Ok(numbered(values)),
+        Values::Text(names) => Ok(numbered(names)),
+        Values::Bool(values) => Ok(numbered(values)),
+        _ => {
+            let message = "labels are not integers or names; convert them, as with \
+                           labels.astype(int)";
+            fault(ErrorKind::Parse, message.into())
+        }
+    }
+}
+
+fn numbered<T: Ord + ToString>(values: &[T]) -> (Vec<u32>, Vec<String>) {
+    let mut distinct: Vec<&T> = values.iter().collect();
+    distinct.sort();
+    distinct.dedup();
+    let class = |value: &T| distinct.partition_point(|other| *other < value) as u32;
+    (values.iter().map(class).collect(), distinct.iter().map(|&name| name.to_string()).collect())
+}
+
+/// The classes that a node table gives, with the id of each node.
+///
+/// # Errors
+/// If the table cannot be read or has no such column.
+pub fn labels(path: &Path, columns: &ColumnNames) -> Result<(Vec<String>, Vec<u32>, Vec<String>)> {
+    let (NodeFile::Table(table), _) = nodes(path, columns)? else {
+        return Err(parse("is a matrix; labels need a table of nodes").at(path.display()));
+    };
+    let ids = (0..table.ids.len()).map(|row| table.ids.text(row).into_owned()).collect();
+    let Some(label) = table.label else {
+        let message = "name the column of the classes with --label";
+        return Err(Error::new(ErrorKind::Config, message).at(path.display()));
+    };
+    Ok((ids, label.classes, label.names))
+}

@@ -1,0 +1,116 @@
+//! Graphs that users bring: tables of edges and nodes, matrices, and archives of both.
+//!
+//! [`read`] takes an [`OwnGraph`], finds out by itself what kind of file each is, and returns the
+//! graph together with [`Understood`], which says what was made of the files. `docs/DATA.md` shows
+//! every format by an example.
+//!
+//! # Examples
+//! ```
+//! use blnn::data::own::{OwnGraph, read};
+//! use blnn_kernels::Threads;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let edges = folder.path().join("edges.csv");
+//! std::fs::write(&edges, "source,target\nann,bob\nbob,cy\nbob,ann\n")?;
+//! let loaded = read(&OwnGraph::new(edges), &Threads::new(1))?;
+//! assert_eq!(loaded.graph.nodes(), 3);
+//! assert_eq!((loaded.understood.edges, loaded.understood.merged), (2, 1));
+//! assert_eq!(loaded.graph.node_ids().unwrap()[2], "cy");
+//! # Ok(())
+//! # }
+//! ```
+
+mod assemble;
+pub mod bytes;
+mod chunks;
+mod columns;
+mod edge_list;
+mod encoding;
+mod endpoints;
+mod files;
+mod ids;
+mod matrices;
+mod node_table;
+mod node_text;
+mod parquet_table;
+mod record;
+mod structural;
+mod text_table;
+mod understood;
+
+use std::path::{Path, PathBuf};
+
+use blnn_kernels::Threads;
+
+pub use encoding::{ColumnUse, Encoding, Fate, Feature, Rule};
+pub use files::labels;
+pub use structural::Structural;
+pub use understood::{FeatureSource, FileNote, IdKind, LabelNote, Understood};
+
+use crate::error::Result;
+use crate::graph::Graph;
+
+/// The files of a graph and how to read them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnGraph {
+    /// The edges, or a whole graph in one file.
+    pub edges: PathBuf,
+    /// What is known of the nodes: a table, or a matrix of features.
+    pub nodes: Option<PathBuf>,
+    /// Which column is which, where names do not tell.
+    pub columns: ColumnNames,
+    /// Features to be computed from the edges instead of those of the files.
+    pub features: Option<Structural>,
+}
+
+impl OwnGraph {
+    /// A graph whose edges, or all of it, are in one file.
+    pub fn new(edges: impl Into<PathBuf>) -> Self {
+        Self { edges: edges.into(), ..Self::default() }
+    }
+}
+
+/// Which column is which; by name, or by number from 1.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ColumnNames {
+    /// The column of the edges that holds one end.
+    pub source: Option<String>,
+    /// The column of the edges that holds the other end.
+    pub target: Option<String>,
+    /// The column of the nodes that holds their ids.
+    pub id: Option<String>,
+    /// The column of the nodes that holds their classes, or a `.npy` file of classes.
+    pub label: Option<String>,
+    /// Columns of the nodes that are left out.
+    pub skip: Vec<String>,
+    /// Whether the first line is data, whatever it looks like.
+    pub no_header: bool,
+}
+
+/// A graph and what was understood of its files.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The graph.
+    pub graph: Graph,
+    /// What was made of the files.
+    pub understood: Understood,
+    /// How the features were made; the way to make those of other nodes.
+    pub encoding: Encoding,
+}
+
+/// Reads a graph from the user's files.
+///
+/// # Errors
+/// If a file cannot be read, is not of a known kind or is damaged, or if the files do not belong
+/// together. The message names file, place and remedy.
+pub fn read(request: &OwnGraph, threads: &Threads) -> Result<Loaded> {
+    assemble::graph(request, threads)
+}
+
+/// The name of a graph after its file: without folders and endings.
+pub fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    let stem = Path::new(name).file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}

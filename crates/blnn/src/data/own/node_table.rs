@@ -1,0 +1,345 @@
+//! [`NodeTable`]: what a table says of every node, column by column, whatever file it came from.
+
+use super::ColumnNames;
+use super::columns::{find_id, told};
+use super::ids::{IdColumn, Interner, NodeIds};
+use crate::error::{Error, ErrorKind, Result};
+
+/// A column of more different texts than this holds names, not kinds: it is left out.
+pub(crate) const MOST_KINDS: usize = 64;
+
+/// A table of nodes in memory.
+#[derive(Debug)]
+pub(crate) struct NodeTable {
+    pub(crate) ids: NodeIds,
+    pub(crate) id_name: String,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) label: Option<LabelColumn>,
+}
+
+/// One column that is neither ids nor labels.
+#[derive(Debug)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) cells: Cells,
+}
+
+/// The values of a column.
+#[derive(Debug)]
+pub(crate) enum Cells {
+    /// Numbers, of which only those that are not zero are kept, in row order.
+    Numbers { rows: Vec<u32>, values: Vec<f32> },
+    /// The number of each row's text.
+    Kinds { codes: Vec<u8>, texts: Interner },
+    /// More than [`MOST_KINDS`] different texts.
+    ManyTexts,
+    /// Left out because the user said so, or because of its type, named here.
+    Skipped(&'static str),
+}
+
+/// The class of each node.
+#[derive(Debug)]
+pub(crate) struct LabelColumn {
+    pub(crate) name: String,
+    pub(crate) classes: Vec<u32>,
+    pub(crate) names: Vec<String>,
+}
+
+/// What is to become of each column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Roles {
+    pub(crate) id: usize,
+    pub(crate) label: Option<usize>,
+    pub(crate) skipped: Vec<usize>,
+}
+
+impl Roles {
+    /// The roles of columns called `names`, of which the first holds the ids if none is called so.
+    pub(crate) fn find(names: &[String], width: usize, columns: &ColumnNames) -> Result<Self> {
+        let column = |wanted: &str, flag| told(names, width, wanted, flag);
+        let label = columns.label.as_deref().map(|l| column(l, "--label")).transpose()?;
+        let id = match columns.id.as_deref() {
+            Some(wanted) => column(wanted, "--id-column")?,
+            None => find_id(names).filter(|&id| Some(id) != label).unwrap_or(0),
+        };
+        if label == Some(id) {
+            let message =
+                "the ids cannot be the labels; tell the column of the ids with --id-column";
+            return Err(parse(message));
+        }
+        let skip = |wanted: &String| column(wanted, "--skip-column");
+        let skipped = columns.skip.iter().map(skip).collect::<Result<_>>()?;
+        Ok(Self { id, label, skipped })
+    }
+}
+
+fn parse(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Parse, message)
+}
+
+/// A [`NodeTable`] that is being filled, row by row.
+#[derive(Debug)]
+pub(crate) struct Filling {
+    ids: IdColumn,
+    id_name: String,
+    rows: usize,
+    pub(crate) columns: Vec<Column>,
+    label: Option<LabelFilling>,
+}
+
+#[derive(Debug, Default)]
+struct LabelFilling {
+    name: String,
+    codes: Vec<u32>,
+    texts: Interner,
+}
+
+impl Filling {
+    pub(crate) fn new(id_name: String, label_name: Option<String>) -> Self {
+        let label = label_name.map(|name| LabelFilling { name, ..LabelFilling::default() });
+        Self { ids: IdColumn::new(), id_name, rows: 0, columns: Vec::new(), label }
+    }
+
+    /// Number of whole rows so far.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub(crate) fn push_id(&mut self, id: &str) -> Result<()> {
+        if id.is_empty() {
+            return Err(parse(format!(
+                "`{}` is empty; every node needs an id, fill it in or remove the line",
+                self.id_name
+            )));
+        }
+        if !self.ids.push(id) {
+            return Err(self.duplicate(id));
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn duplicate(&self, id: &str) -> Error {
+        parse(format!(
+            "the id `{id}` stands in `{}` before; ids must be unique, remove one line or tell the \
+             column of the ids with --id-column",
+            self.id_name
+        ))
+    }
+
+    pub(crate) fn push_label(&mut self, label: &str) -> Result<()> {
+        let Some(filling) = &mut self.label else {
+            return Ok(());
+        };
+        if is_missing(label) {
+            return Err(parse(format!(
+                "the label `{}` is empty; fill it in, or leave --label out (labels are used for \
+                 scores only)",
+                filling.name
+            )));
+        }
+        filling.codes.push(filling.texts.intern(label).0);
+        Ok(())
+    }
+
+    /// The table, or the row of the first id that came before and what to say of it.
+    pub(crate) fn finish(self) -> std::result::Result<NodeTable, (usize, Error)> {
+        let ids = match &self.ids {
+            IdColumn::Numbers(ids) => ids.clone(),
+            IdColumn::Texts(_) => Vec::new(),
+        };
+        let label = self.label.map(LabelFilling::finish);
+        let (id_name, columns) = (self.id_name, self.columns);
+        match self.ids.finish() {
+            Ok(ids) => Ok(NodeTable { ids, id_name, columns, label }),
+            Err(row) => {
+                let empty = Self {
+                    ids: IdColumn::new(),
+                    id_name,
+                    rows: 0,
+                    columns: Vec::new(),
+                    label: None,
+                };
+                Err((row, empty.duplicate(&ids[row].to_string())))
+            }
+        }
+    }
+}
+
+impl LabelFilling {
+    /// Numbers the classes by their names: whole numbers by value, texts by letters.
+    fn finish(self) -> LabelColumn {
+        let texts: Vec<&str> = self.texts.iter().collect();
+        let mut order: Vec<usize> = (0..texts.len()).collect();
+        let value = |&code: &usize| texts[code].parse::<i64>().ok();
+        if order.iter().all(|code| value(code).is_some()) {
+            order.sort_by_key(value);
+        } else {
+            order.sort_by_key(|&code| texts[code]);
+        }
+        let mut class_of = vec![0; texts.len()];
+        for (class, &code) in order.iter().enumerate() {
+            class_of[code] = class as u32;
+        }
+        let names = order.iter().map(|&code| texts[code].to_owned()).collect();
+        let classes = self.codes.iter().map(|&code| class_of[code as usize]).collect();
+        LabelColumn { name: self.name, classes, names }
+    }
+}
+
+impl Column {
+    pub(crate) fn numbers(name: String) -> Self {
+        Self { name, cells: Cells::Numbers { rows: Vec::new(), values: Vec::new() } }
+    }
+
+    pub(crate) fn kinds(name: String) -> Self {
+        let cells = Cells::Kinds { codes: Vec::new(), texts: Interner::default() };
+        Self { name, cells }
+    }
+
+    pub(crate) fn skipped(name: String, why: &'static str) -> Self {
+        Self { name, cells: Cells::Skipped(why) }
+    }
+
+    /// Adds the cell of row `row`.
+    pub(crate) fn push(&mut self, row: usize, text: &str) -> Result<()> {
+        match &mut self.cells {
+            Cells::Numbers { .. } => match number(text) {
+                Some(value) => self.push_number(row, value),
+                None if is_missing(text) => Err(self.missing()),
+                None => Err(parse(format!(
+                    "column `{}`: `{}` is not a number, as all before are; correct it, or leave \
+                     the column out with --skip-column",
+                    self.name,
+                    shortened(text)
+                ))),
+            },
+            Cells::Kinds { .. } if is_missing(text) => Err(self.missing()),
+            Cells::Kinds { codes, texts } => {
+                let code = texts.intern(text).0 as usize;
+                if code >= MOST_KINDS {
+                    self.cells = Cells::ManyTexts;
+                } else {
+                    codes.push(code as u8);
+                }
+                Ok(())
+            }
+            Cells::ManyTexts | Cells::Skipped(_) => Ok(()),
+        }
+    }
+
+    /// Adds the number of row `row` to a column of numbers.
+    pub(crate) fn push_number(&mut self, row: usize, value: f32) -> Result<()> {
+        if !value.is_finite() {
+            return Err(parse(format!(
+                "column `{}`: {value} is not finite; replace it, or leave the column out with \
+                 --skip-column",
+                self.name
+            )));
+        }
+        if let Cells::Numbers { rows, values } = &mut self.cells
+            && value != 0.0
+        {
+            rows.push(row as u32);
+            values.push(value);
+        }
+        Ok(())
+    }
+
+    /// What is said of a cell without a value.
+    pub(crate) fn missing(&self) -> Error {
+        parse(format!(
+            "column `{}` is empty; fill it in, or leave the column out with --skip-column",
+            self.name
+        ))
+    }
+}
+
+fn shortened(text: &str) -> String {
+    let mut shown: String = text.chars().take(40).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// Whether a cell stands for no value, in the spellings of spreadsheets, databases and R.
+pub(crate) fn is_missing(text: &str) -> bool {
+    const SPELLINGS: [&str; 6] = ["", "na", "n/a", "nan", "null", "none"];
+    text.len() <= 4 && SPELLINGS.iter().any(|missing| text.eq_ignore_ascii_case(missing))
+}
+
+/// A cell as a number; `true` and `false` count as 1 and 0.
+pub(crate) fn number(text: &str) -> Option<f32> {
+    match text.as_bytes() {
+        [digit @ b'0'..=b'9'] => return Some(f32::from(digit - b'0')),
+        [] => return None,
+        _ => {}
+    }
+    match text.parse::<f32>() {
+        // `nan` parses, but it is a spelling of nothing.
+        Ok(value) if !value.is_nan() => Some(value),
+        _ if text.eq_ignore_ascii_case("true") => Some(1.0),
+        _ if text.eq_ignore_ascii_case("false") => Some(0.0),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_missing_values_are_told_apart() {
+        for (text, wanted) in [
+            ("7", Some(7.0)),
+            ("-1.5e3", Some(-1500.0)),
+            ("TRUE", Some(1.0)),
+            ("false", Some(0.0)),
+            ("nan", None),
+            ("", None),
+            ("1,5", None),
+        ] {
+            assert_eq!(number(text), wanted, "{text}");
+        }
+        assert!(["", "NA", "NaN", "null", "None", "n/a"].into_iter().all(is_missing));
+        assert!(!["0", "nano", "no"].into_iter().any(is_missing));
+    }
+
+    #[test]
+    fn classes_are_ordered_by_value_or_name() {
+        let label = |texts: &[&str]| {
+            let mut filling = Filling::new("id".into(), Some("topic".into()));
+            texts.iter().for_each(|text| filling.push_label(text).unwrap());
+            let label = filling.finish().map_err(|e| e.1).unwrap().label.unwrap();
+            (label.classes, label.names)
+        };
+        let (classes, names) = label(&["10", "9", "10"]);
+        assert_eq!((classes, names), (vec![1, 0, 1], vec!["9".to_owned(), "10".to_owned()]));
+        let (classes, names) = label(&["b", "10", "a"]);
+        assert_eq!(classes, [2, 0, 1]);
+        assert_eq!(names, ["10", "a", "b"]);
+    }
+
+    #[test]
+    fn a_text_column_of_many_values_is_given_up() {
+        let mut column = Column::kinds("title".into());
+        for row in 0..=MOST_KINDS {
+            column.push(row, &format!("t{row}")).unwrap();
+        }
+        assert!(matches!(column.cells, Cells::ManyTexts));
+    }
+
+    #[test]
+    fn roles_are_found_or_told() {
+        let names: Vec<String> = ["title", "node", "topic"].map(String::from).to_vec();
+        let mut columns = ColumnNames { label: Some("topic".into()), ..ColumnNames::default() };
+        let roles = Roles::find(&names, 3, &columns).unwrap();
+        assert_eq!(roles, Roles { id: 1, label: Some(2), skipped: vec![] });
+        columns.id = Some("topic".into());
+        assert!(Roles::find(&names, 3, &columns).is_err());
+        columns = ColumnNames { skip: vec!["tittle".into()], ..ColumnNames::default() };
+        let text = Roles::find(&names, 3, &columns).unwrap_err().to_string();
+        assert!(text.contains("--skip-column") && text.contains("`title`"), "{text}");
+    }
+}

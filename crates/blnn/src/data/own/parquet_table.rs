@@ -1,0 +1,521 @@
+//! Edge and node tables in parquet files, read a batch of rows at a time.
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, DataType};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::schema::types::ColumnDescriptor;
+
+use super::ColumnNames;
+use super::columns::{find_ends, told};
+use super::endpoints::EndPoints;
+use super::node_table::{Column, Filling, NodeTable, Roles};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Rows that are decoded at once.
+const BATCH: usize = 1 << 16;
+
+/// What the values of a column are to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    Integers,
+    Numbers,
+    Texts,
+    /// A list of numbers in every row.
+    Vectors,
+    /// Anything else, by the name of its type.
+    Other(&'static str),
+}
+
+/// A parquet file, opened.
+pub(crate) struct ParquetTable<R: ChunkReader + 'static = File> {
+    file: SerializedFileReader<R>,
+    names: Vec<String>,
+    contents: Vec<Content>,
+}
+
+fn parse(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Parse, message)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err takes")]
+fn damaged(cause: ParquetError) -> Error {
+    parse(format!("is not a whole parquet file ({cause}); write or copy it again"))
+}
+
+/// Runs a reader of parquet, whose decoders panic over some damaged files: that is an error like
+/// any other one.
+fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
+    let damaged = |_| Err(parse("is a damaged parquet file; write or copy it again"));
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
+}
+
+impl ParquetTable {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
+        Self::new(file)
+    }
+}
+
+impl<R: ChunkReader + 'static> ParquetTable<R> {
+    pub(crate) fn new(source: R) -> Result<Self> {
+        guarded(|| Self::open_source(source))
+    }
+
+    fn open_source(source: R) -> Result<Self> {
+        let file = SerializedFileReader::new(source).map_err(damaged)?;
+        let schema = file.metadata().file_metadata().schema_descr();
+        let columns = schema.columns();
+        let names = columns.iter().map(|column| name(column)).collect();
+        let contents = columns.iter().map(|column| content(column)).collect();
+        Ok(Self { file, names, contents })
+    }
+
+    /// The names of the columns.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Finds the columns of source and target and reads all edges.
+    pub(crate) fn edges(&self, columns: &ColumnNames) -> Result<(EndPoints, [usize; 2])> {
+        guarded(|| self.read_edges(columns))
+    }
+
+    fn read_edges(&self, columns: &ColumnNames) -> Result<(EndPoints, [usize; 2])> {
+        let width = self.names.len();
+        if width < 2 {
+            return Err(parse("has fewer than two columns, an edge list needs two"));
+        }
+        let known = find_ends(&self.names).unwrap_or([0, 1]);
+        let column = |wanted: Option<&String>, flag: &str, otherwise: usize| {
+            wanted.map_or(Ok(otherwise), |wanted| told(&self.names, width, wanted, flag))
+        };
+        let source = column(columns.source.as_ref(), "--source-column", known[0])?;
+        let target = column(columns.target.as_ref(), "--target-column", known[1])?;
+        for (column, flag) in [(source, "--source-column"), (target, "--target-column")] {
+            self.check_ids(column, flag)?;
+        }
+        let mut ends = EndPoints::new();
+        let mut row = 0;
+        for group in 0..self.file.num_row_groups() {
+            let mut sources = self.column(group, source)?;
+            let mut targets = self.column(group, target)?;
+            loop {
+                let from = sources.ids(row)?;
+                let to = targets.ids(row)?;
+                if from.len() != to.len() {
+                    return Err(parse("its columns differ in length; write the file again"));
+                }
+                if from.len() == 0 {
+                    break;
+                }
+                row += from.len();
+                push_edges(&mut ends, &from, &to)?;
+            }
+        }
+        Ok((ends, [source, target]))
+    }
+
+    fn check_ids(&self, column: usize, flag: &str) -> Result<()> {
+        let found = match self.contents[column] {
+            Content::Integers | Content::Texts => return Ok(()),
+            Content::Numbers => "fractions or flags",
+            Content::Vectors => "lists of numbers",
+            Content::Other(name) => name,
+        };
+        let name = &self.names[column];
+        Err(parse(format!(
+            "column `{name}` holds {found}, ids are integers or texts; convert it, or tell another \
+             column with {flag}"
+        )))
+    }
+
+    /// Reads a node table.
+    pub(crate) fn nodes(&self, columns: &ColumnNames) -> Result<NodeTable> {
+        guarded(|| self.read_nodes(columns))
+    }
+
+    fn read_nodes(&self, columns: &ColumnNames) -> Result<NodeTable> {
+        let roles = Roles::find(&self.names, self.names.len(), columns)?;
+        self.check_ids(roles.id, "--id-column")?;
+        let label = roles.label.map(|label| self.names[label].clone());
+        if let Some(label) = roles.label {
+            self.check_label(label)?;
+        }
+        let mut filling = Filling::new(self.names[roles.id].clone(), label);
+        let mut row = 0;
+        for group in 0..self.file.num_row_groups() {
+            let mut ids = self.column(group, roles.id)?;
+            loop {
+                let batch = ids.ids(row)?;
+                if batch.len() == 0 {
+                    break;
+                }
+                batch.for_each(|id| {
+                    row += 1;
+                    filling.push_id(id).map_err(|e| at_row(e, row))
+                })?;
+            }
+        }
+        if let Some(label) = roles.label {
+            self.labels(label, &mut filling)?;
+        }
+        let rest = (0..self.names.len()).filter(|&c| c != roles.id && Some(c) != roles.label);
+        for place in rest.collect::<Vec<_>>() {
+            if self.contents[place] == Content::Vectors && !roles.skipped.contains(&place) {
+                filling.columns.extend(self.vectors(place, filling.rows())?);
+            } else {
+                filling.columns.push(self.feature(place, &roles, filling.rows())?);
+            }
+        }
+        filling.finish().map_err(|(row, fault)| at_row(fault, row + 1))
+    }
+
+    fn check_label(&self, column: usize) -> Result<()> {
+        let found = match self.contents[column] {
+            Content::Other(found) => Some(found),
+            Content::Vectors => Some("lists of numbers"),
+            _ => None,
+        };
+        if let Some(found) = found {
+            let name = &self.names[column];
+            return Err(parse(format!(
+                "column `{name}` (--label) holds {found}; labels are integers, texts or flags"
+            )));
+        }
+        Ok(())
+    }
+
+    fn labels(&self, place: usize, filling: &mut Filling) -> Result<()> {
+        let mut row = 0;
+        for group in 0..self.file.num_row_groups() {
+            let mut column = self.column(group, place)?;
+            loop {
+                let batch = column.next(row)?;
+                if batch.len() == 0 {
+                    break;
+                }
+                batch.for_each(|label| {
+                    row += 1;
+                    filling.push_label(label).map_err(|e| at_row(e, row))
+                })?;
+            }
+        }
+        check_length(row, filling.rows())
+    }
+
+    fn feature(&self, place: usize, roles: &Roles, rows: usize) -> Result<Column> {
+        let name = self.names[place].clone();
+        let mut column = match self.contents[place] {
+            _ if roles.skipped.contains(&place) => return Ok(Column::skipped(name, "as told")),
+            // What pandas adds when it saves a table with its index.
+            _ if name.starts_with("__index_level_") => {
+                return Ok(Column::skipped(name, "the index of a data frame"));
+            }
+            Content::Other(kind) => return Ok(Column::skipped(name, kind)),
+            Content::Texts => Column::kinds(name),
+            Content::Integers | Content::Numbers | Content::Vectors => Column::numbers(name),
+        };
+        let mut row = 0;
+        for group in 0..self.file.num_row_groups() {
+            let mut cells = self.column(group, place)?;
+            loop {
+                let batch = cells.next(row).map_err(|e| match e {
+                    Fault::Null(row) => at_row(column.missing(), row + 1),
+                    Fault::Other(error) => error,
+                })?;
+                if batch.len() == 0 {
+                    break;
+                }
+                batch.push_to(&mut column, &mut row)?;
+            }
+        }
+        check_length(row, rows)?;
+        Ok(column)
+    }
+
+    /// A column of lists, all of one length, as that many columns of numbers.
+    fn vectors(&self, place: usize, rows: usize) -> Result<Vec<Column>> {
+        let name = &self.names[place];
+        let mut columns: Vec<Column> = Vec::new();
+        let mut row = 0;
+        for group in 0..self.file.num_row_groups() {
+            let mut cells = self.column(group, place)?;
+            loop {
+                let lists = cells.lists(row)?;
+                if lists.is_empty() {
+                    break;
+                }
+                for list in lists {
+                    if row == 0 {
+                        let numbered = |k: usize| Column::numbers(format!("{name}[{k}]"));
+                        columns = (0..list.len()).map(numbered).collect();
+                    }
+                    if list.len() != columns.len() {
+                        let (found, wanted) = (list.len(), columns.len());
+                        let message = format!(
+                            "column `{name}` has {found} numbers, row 1 has {wanted}; make all \
+                             lists of one length, or leave the column out with --skip-column"
+                        );
+                        return Err(at_row(parse(message), row + 1));
+                    }
+                    for (column, value) in columns.iter_mut().zip(list) {
+                        column.push_number(row, value).map_err(|e| at_row(e, row + 1))?;
+                    }
+                    row += 1;
+                }
+            }
+        }
+        check_length(row, rows)?;
+        Ok(columns)
+    }
+
+    fn column(&self, group: usize, column: usize) -> Result<Cursor> {
+        let group = self.file.get_row_group(group).map_err(damaged)?;
+        let reader = group.get_column_reader(column).map_err(damaged)?;
+        let schema = self.file.metadata().file_metadata().schema_descr();
+        let most = schema.column(column).max_def_level();
+        Ok(Cursor { reader, most, name: self.names[column].clone() })
+    }
+}
+
+fn check_length(found: usize, wanted: usize) -> Result<()> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(parse(format!("its columns have {found} and {wanted} rows; write the file again")))
+}
+
+fn at_row(error: Error, row: usize) -> Error {
+    error.at(format_args!("row {row}"))
+}
+
+/// The name of a column; that of a list is the name of the whole, not of its elements.
+fn name(column: &ColumnDescriptor) -> String {
+    let parts = column.path().parts();
+    match parts.first() {
+        Some(first) if content(column) == Content::Vectors => first.clone(),
+        _ => column.path().string(),
+    }
+}
+
+fn content(column: &ColumnDescriptor) -> Content {
+    let is_float = matches!(column.physical_type(), Physical::FLOAT | Physical::DOUBLE);
+    if column.max_rep_level() == 1 && is_float && column.path().parts().len() <= 3 {
+        return Content::Vectors;
+    }
+    if column.max_rep_level() > 0 || column.path().parts().len() > 1 {
+        return Content::Other("lists or groups of values");
+    }
+    let plain_number = matches!(column.logical_type_ref(), None | Some(LogicalType::Integer(_)));
+    let is_date = matches!(
+        column.converted_type(),
+        ConvertedType::DATE
+            | ConvertedType::TIME_MILLIS
+            | ConvertedType::TIME_MICROS
+            | ConvertedType::TIMESTAMP_MILLIS
+            | ConvertedType::TIMESTAMP_MICROS
+    );
+    match column.physical_type() {
+        _ if column.converted_type() == ConvertedType::DECIMAL => Content::Other("decimals"),
+        Physical::INT32 | Physical::INT64 if is_date || !plain_number => {
+            Content::Other("dates or times")
+        }
+        Physical::INT32 | Physical::INT64 => Content::Integers,
+        Physical::BOOLEAN | Physical::FLOAT | Physical::DOUBLE => Content::Numbers,
+        Physical::BYTE_ARRAY => Content::Texts,
+        Physical::INT96 => Content::Other("dates or times"),
+        Physical::FIXED_LEN_BYTE_ARRAY => Content::Other("bytes of fixed length"),
+    }
+}
+
+/// One column of one row group, while it is read.
+struct Cursor {
+    reader: ColumnReader,
+    /// The definition level of a value that is there.
+    most: i16,
+    name: String,
+}
+
+enum Fault {
+    /// There is no value in this row.
+    Null(usize),
+    Other(Error),
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Null(row) => at_row(parse("is empty; fill it in or remove the row"), row + 1),
+            Fault::Other(error) => error,
+        }
+    }
+}
+
+/// Decoded values of consecutive rows.
+enum Batch {
+    Integers(Vec<i64>),
+    Numbers(Vec<f32>),
+    Texts(Vec<ByteArray>),
+}
+
+impl Cursor {
+    /// The next rows, of which the first is row `row` of the file; none at the end of the group.
+    fn next(&mut self, row: usize) -> Result<Batch, Fault> {
+        let most = self.most;
+        Ok(match &mut self.reader {
+            ColumnReader::Int32ColumnReader(reader) => {
+                Batch::Integers(read(reader, most, row)?.into_iter().map(i64::from).collect())
+            }
+            ColumnReader::Int64ColumnReader(reader) => Batch::Integers(read(reader, most, row)?),
+            ColumnReader::FloatColumnReader(reader) => Batch::Numbers(read(reader, most, row)?),
+            ColumnReader::DoubleColumnReader(reader) => {
+                Batch::Numbers(read(reader, most, row)?.into_iter().map(|v| v as f32).collect())
+            }
+            ColumnReader::BoolColumnReader(reader) => {
+                let values = read(reader, most, row)?.into_iter();
+                Batch::Numbers(values.map(|flag| f32::from(u8::from(flag))).collect())
+            }
+            ColumnReader::ByteArrayColumnReader(reader) => Batch::Texts(read(reader, most, row)?),
+            _ => return Err(Fault::Other(parse("has a column of a type that is not read"))),
+        })
+    }
+
+    /// The lists of the next rows, of which the first is row `row` of the file.
+    fn lists(&mut self, row: usize) -> Result<Vec<Vec<f32>>> {
+        let (values, defined, repeated) = match &mut self.reader {
+            ColumnReader::FloatColumnReader(reader) => read_lists(reader)?,
+            ColumnReader::DoubleColumnReader(reader) => {
+                let (values, defined, repeated) = read_lists(reader)?;
+                (values.into_iter().map(|v| v as f32).collect(), defined, repeated)
+            }
+            _ => return Err(parse("has a column of a type that is not read")),
+        };
+        let mut lists: Vec<Vec<f32>> = Vec::new();
+        let mut values = values.into_iter();
+        for (defined, repeated) in defined.into_iter().zip(repeated) {
+            if repeated == 0 {
+                lists.push(Vec::new());
+            }
+            let place = row + lists.len();
+            let value = if defined == self.most { values.next() } else { None };
+            match (lists.last_mut(), value) {
+                (Some(list), Some(value)) => list.push(value),
+                _ => {
+                    let message = format!(
+                        "column `{}` has an empty list or value; fill it in, or leave the column \
+                         out with --skip-column",
+                        self.name
+                    );
+                    return Err(at_row(parse(message), place));
+                }
+            }
+        }
+        Ok(lists)
+    }
+
+    /// As [`Cursor::next`] for a column of ids, where an empty value is told with the column's name.
+    fn ids(&mut self, row: usize) -> Result<Batch> {
+        self.next(row).map_err(|fault| {
+            let name = &self.name;
+            match fault {
+                Fault::Null(_) => Error::from(fault).at(format_args!("column `{name}`")),
+                Fault::Other(error) => error,
+            }
+        })
+    }
+}
+
+fn read<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    most: i16,
+    row: usize,
+) -> Result<Vec<T::T>, Fault> {
+    let (mut values, mut levels) = (Vec::new(), Vec::new());
+    let read = reader.read_records(BATCH, Some(&mut levels), None, &mut values);
+    read.map_err(|e| Fault::Other(damaged(e)))?;
+    match levels.iter().take_while(|_| most > 0).position(|&level| level < most) {
+        Some(empty) => Err(Fault::Null(row + empty)),
+        None => Ok(values),
+    }
+}
+
+type Lists<T> = (Vec<T>, Vec<i16>, Vec<i16>);
+
+/// Values, definition levels and repetition levels of some whole rows.
+fn read_lists<T: DataType>(reader: &mut ColumnReaderImpl<T>) -> Result<Lists<T::T>> {
+    // Lists are wide: fewer rows at once.
+    const ROWS: usize = 1 << 10;
+    let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+    reader
+        .read_records(ROWS, Some(&mut defined), Some(&mut repeated), &mut values)
+        .map_err(damaged)?;
+    Ok((values, defined, repeated))
+}
+
+fn text(bytes: &ByteArray) -> Result<&str> {
+    bytes.as_utf8().map_err(|_| parse("holds bytes that are not UTF-8 text; convert the column"))
+}
+
+impl Batch {
+    fn len(&self) -> usize {
+        match self {
+            Self::Integers(values) => values.len(),
+            Self::Numbers(values) => values.len(),
+            Self::Texts(values) => values.len(),
+        }
+    }
+
+    /// Calls `see` with every value as text.
+    fn for_each(&self, mut see: impl FnMut(&str) -> Result<()>) -> Result<()> {
+        match self {
+            Self::Integers(values) => values.iter().try_for_each(|v| see(&v.to_string())),
+            Self::Numbers(values) => values.iter().try_for_each(|v| see(&v.to_string())),
+            Self::Texts(values) => values.iter().try_for_each(|v| see(text(v)?)),
+        }
+    }
+
+    fn push_to(&self, column: &mut Column, row: &mut usize) -> Result<()> {
+        for place in 0..self.len() {
+            let pushed = match self {
+                Self::Integers(values) => column.push_number(*row, values[place] as f32),
+                Self::Numbers(values) if values[place].is_nan() => Err(column.missing()),
+                Self::Numbers(values) => column.push_number(*row, values[place]),
+                Self::Texts(values) => column.push(*row, text(&values[place])?),
+            };
+            *row += 1;
+            pushed.map_err(|e| at_row(e, *row))?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds edges; integers of nineteen digits go the way of texts, as they do elsewhere.
+fn push_edges(ends: &mut EndPoints, from: &Batch, to: &Batch) -> Result<()> {
+    const MOST: i64 = 999_999_999_999_999_999;
+    let small = |values: &[i64]| values.iter().all(|value| (-MOST..=MOST).contains(value));
+    if let (Batch::Integers(from), Batch::Integers(to)) = (from, to)
+        && small(from)
+        && small(to)
+    {
+        ends.push_numbers(from.iter().zip(to).map(|(&source, &target)| [source, target]).collect());
+        return Ok(());
+    }
+    let mut sources = Vec::with_capacity(from.len());
+    from.for_each(|source| {
+        sources.push(source.to_owned());
+        Ok(())
+    })?;
+    let mut sources = sources.iter();
+    to.for_each(|target| {
+        if let Some(source) = sources.next() {
+            ends.push(source, target);
+        }
+        Ok(())
+    })
+}

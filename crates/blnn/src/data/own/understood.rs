@@ -1,0 +1,267 @@
+//! [`Understood`]: what was made of the user's files, so that nothing happens in silence.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::encoding::{ColumnUse, Fate};
+use super::structural::Structural;
+
+/// What was understood of the files of a graph. [`Display`](fmt::Display) writes it for people,
+/// a line a subject.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Understood {
+    /// The files that were read.
+    pub files: Vec<FileNote>,
+    /// Number of nodes.
+    pub nodes: usize,
+    /// How the nodes are called.
+    pub ids: IdKind,
+    /// Number of edges that the file lists.
+    pub listed: usize,
+    /// Number of edges of the graph; one between two nodes, whatever the direction.
+    pub edges: usize,
+    /// Number of listed edges that repeat another one, in the same or the other direction.
+    pub merged: usize,
+    /// Number of listed edges from a node to itself, which are dropped.
+    pub self_loops: usize,
+    /// Number of nodes without any edge.
+    pub isolated: usize,
+    /// Number of features.
+    pub features: usize,
+    /// Where the features come from.
+    pub feature_source: FeatureSource,
+    /// The labels, if there are any.
+    pub labels: Option<LabelNote>,
+    /// Number of splits for the classification that came with the graph.
+    pub splits: usize,
+}
+
+/// One file and how it was read.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FileNote {
+    /// The file.
+    pub path: PathBuf,
+    /// How it was read: format, header, columns.
+    pub read_as: String,
+    /// Seconds it took to read the file.
+    pub seconds: f64,
+}
+
+/// How nodes are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IdKind {
+    /// By the number of their row, from 0.
+    Rows,
+    /// By whole numbers of the user.
+    Numbers,
+    /// By texts.
+    Texts,
+}
+
+/// Where the features come from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FeatureSource {
+    /// From columns of the node table.
+    Columns(Vec<ColumnUse>),
+    /// From a matrix, and what was done to it.
+    Matrix(&'static str),
+    /// Computed from the edges.
+    Edges {
+        /// What is computed.
+        kind: Structural,
+        /// Why: the user said so, or there are no others.
+        told: bool,
+        /// Columns of the node table, none of which became a feature.
+        columns: Vec<ColumnUse>,
+    },
+}
+
+/// The labels that were found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LabelNote {
+    /// The column or file.
+    pub name: String,
+    /// Each class with its number of nodes.
+    pub classes: Vec<(String, usize)>,
+}
+
+impl Understood {
+    /// A line a subject: what it is about, and what is said.
+    pub fn lines(&self) -> Vec<(String, String)> {
+        let mut lines = Vec::new();
+        for file in &self.files {
+            lines.push(("read".to_owned(), format!("{}: {}", file.path.display(), file.read_as)));
+        }
+        lines.push(("nodes".into(), self.nodes_line()));
+        lines.push(("edges".into(), self.edges_line()));
+        lines.push(("features".into(), self.features_line()));
+        let unused = self.left_out();
+        if !unused.is_empty() {
+            lines.push(("left out".into(), unused));
+        }
+        lines.push(("labels".into(), self.labels_line()));
+        if self.splits > 0 {
+            lines.push(("splits".into(), format!("{}, used when scoring", grouped(self.splits))));
+        }
+        lines
+    }
+
+    fn nodes_line(&self) -> String {
+        let ids = match self.ids {
+            IdKind::Rows => "called 0, 1, 2 and so on",
+            IdKind::Numbers => "called by whole numbers",
+            IdKind::Texts => "called by texts",
+        };
+        let isolated = match self.isolated {
+            0 => "none isolated".to_owned(),
+            count => format!("{} isolated (no edge)", grouped(count)),
+        };
+        format!("{}, {ids}; {isolated}", grouped(self.nodes))
+    }
+
+    fn edges_line(&self) -> String {
+        let mut line = format!("{} from {} listed", grouped(self.edges), grouped(self.listed));
+        if self.merged > 0 {
+            let repeated =
+                if self.merged == 1 { "duplicate or reverse" } else { "duplicates or reverses" };
+            line += &format!("; {} {repeated} merged", grouped(self.merged));
+        }
+        if self.self_loops > 0 {
+            let loops = if self.self_loops == 1 { "self-loop" } else { "self-loops" };
+            line += &format!("; {} {loops} dropped", grouped(self.self_loops));
+        }
+        line
+    }
+
+    fn columns(&self) -> &[ColumnUse] {
+        match &self.feature_source {
+            FeatureSource::Columns(columns) | FeatureSource::Edges { columns, .. } => columns,
+            FeatureSource::Matrix(_) => &[],
+        }
+    }
+
+    fn features_line(&self) -> String {
+        let count = grouped(self.features);
+        match &self.feature_source {
+            FeatureSource::Matrix(how) => format!("{count}, {how}"),
+            FeatureSource::Edges { kind, told, .. } => {
+                let why = if *told { "as told" } else { "there are no others; see --features" };
+                format!("{count} computed from the edges: {} ({why})", kind.name())
+            }
+            FeatureSource::Columns(columns) => {
+                let with = |wanted: &dyn Fn(&Fate) -> bool| {
+                    let used = columns.iter().filter(|c| wanted(&c.fate));
+                    used.map(|c| c.column.as_str()).collect::<Vec<_>>()
+                };
+                let groups = [
+                    (with(&|f| *f == Fate::Standardised), "numbers, standardised"),
+                    (with(&|f| *f == Fate::Scaled), "numbers, mostly 0, scaled"),
+                    (with(&|f| *f == Fate::Flags), "0 or 1"),
+                    (with(&|f| matches!(f, Fate::OneHot(_))), "texts, one-hot"),
+                ];
+                let groups = groups.iter().filter(|(names, _)| !names.is_empty());
+                let groups = groups.map(|(names, how)| format!("{} ({how})", listed(names)));
+                format!("{count}: {}", groups.collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+
+    fn left_out(&self) -> String {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for column in self.columns() {
+            let Fate::LeftOut(why) = &column.fate else { continue };
+            match reasons.iter_mut().find(|(reason, _)| reason == why) {
+                Some((_, names)) => names.push(&column.column),
+                None => reasons.push((why, vec![&column.column])),
+            }
+        }
+        let reasons = reasons.iter().map(|(why, names)| format!("{} ({why})", listed(names)));
+        reasons.collect::<Vec<_>>().join(", ")
+    }
+
+    fn labels_line(&self) -> String {
+        const SHOWN: usize = 6;
+        let Some(labels) = &self.labels else {
+            return "none, so no scores (name their column with --label)".into();
+        };
+        let count = labels.classes.len();
+        let shown = labels.classes.iter().take(SHOWN);
+        let shown = shown.map(|(name, nodes)| format!("{name} ×{}", grouped(*nodes)));
+        let more = if count > SHOWN { ", …" } else { "" };
+        let shown = shown.collect::<Vec<_>>().join(", ");
+        format!("{}: {} classes ({shown}{more}), for scores only", labels.name, grouped(count))
+    }
+}
+
+impl fmt::Display for Understood {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (subject, line) in self.lines() {
+            writeln!(f, "{subject:<9} {line}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Some names, the first few of them.
+fn listed(names: &[&str]) -> String {
+    const SHOWN: usize = 8;
+    let more = names.len().saturating_sub(SHOWN);
+    let shown = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    if more == 0 { shown } else { format!("{shown} and {} more", grouped(more)) }
+}
+
+/// `34493` as `34,493`.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev();
+    let groups = groups.map(|group| String::from_utf8_lossy(group).into_owned());
+    groups.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(name: &str, fate: Fate) -> ColumnUse {
+        ColumnUse { column: name.into(), fate }
+    }
+
+    #[test]
+    fn everything_is_told() {
+        let understood = Understood {
+            files: vec![FileNote { path: "e.csv".into(), read_as: "comma".into(), seconds: 0.5 }],
+            nodes: 1234,
+            ids: IdKind::Texts,
+            listed: 20,
+            edges: 15,
+            merged: 4,
+            self_loops: 1,
+            isolated: 2,
+            features: 5,
+            feature_source: FeatureSource::Columns(vec![
+                column("age", Fate::Standardised),
+                column("land", Fate::OneHot(4)),
+                column("title", Fate::LeftOut("too many".into())),
+                column("note", Fate::LeftOut("too many".into())),
+            ]),
+            labels: Some(LabelNote {
+                name: "topic".into(),
+                classes: vec![("ai".into(), 1000), ("db".into(), 234)],
+            }),
+            splits: 0,
+        };
+        let wanted = "\
+read      e.csv: comma
+nodes     1,234, called by texts; 2 isolated (no edge)
+edges     15 from 20 listed; 4 duplicates or reverses merged; 1 self-loop dropped
+features  5: age (numbers, standardised), land (texts, one-hot)
+left out  title, note (too many)
+labels    topic: 2 classes (ai ×1,000, db ×234), for scores only
+";
+        assert_eq!(understood.to_string(), wanted);
+    }
+}

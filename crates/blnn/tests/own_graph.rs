@@ -1,0 +1,428 @@
+//! Users' own graphs in every format, and everything that can be wrong with them.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use blnn::data::own::{
+    ColumnNames, FeatureSource, IdKind, Loaded, OwnGraph, Structural, labels, read,
+};
+use blnn::export::{Embedding, Format, Provenance};
+use blnn::{ErrorKind, Features, Graph, Matrix};
+use blnn_kernels::Threads;
+use common::{Npz, floats, ints, npy};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use tempfile::TempDir;
+
+/// Five people: a triangle, a pair, and Fay alone in the table of nodes.
+const EDGES: &str = "source,target\nann,bob\nbob,cy\ncy,ann\nbob,ann\ndi,ed\ned,ed\n";
+const NODES: &str = "id,age,country,topic\nann,31,de,ai\nbob,40,fr,ai\ncy,25,de,ai\ndi,60,fr,db\n\
+                     ed,51,de,db\nfay,33,fr,db\n";
+
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn put(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+fn load(request: &OwnGraph) -> blnn::Result<Loaded> {
+    read(request, &Threads::new(2))
+}
+
+fn with_nodes(edges: PathBuf, nodes: PathBuf) -> OwnGraph {
+    OwnGraph { nodes: Some(nodes), ..OwnGraph::new(edges) }
+}
+
+fn labelled(edges: PathBuf, nodes: PathBuf) -> OwnGraph {
+    let columns = ColumnNames { label: Some("topic".into()), ..ColumnNames::default() };
+    OwnGraph { columns, ..with_nodes(edges, nodes) }
+}
+
+fn refusal(request: &OwnGraph) -> String {
+    load(request).unwrap_err().to_string()
+}
+
+fn ids(graph: &Graph) -> Vec<&str> {
+    graph.node_ids().unwrap().iter().map(String::as_str).collect()
+}
+
+#[test]
+fn two_tables_make_a_graph_and_nothing_is_silent() {
+    let place = Place::new();
+    let loaded =
+        load(&labelled(place.put("edges.csv", EDGES), place.put("nodes.csv", NODES))).unwrap();
+    let (graph, understood) = (&loaded.graph, &loaded.understood);
+    assert_eq!(graph.name(), "edges");
+    assert_eq!(ids(graph), ["ann", "bob", "cy", "di", "ed", "fay"]);
+    assert_eq!(graph.adjacency().row(0), [1, 2]);
+    assert_eq!(graph.labels().unwrap(), [0, 0, 0, 1, 1, 1]);
+    assert_eq!(graph.class_names(), ["ai", "db"]);
+    assert_eq!(graph.feature_names().unwrap(), ["age", "country=de", "country=fr"]);
+    assert_eq!((understood.nodes, understood.listed, understood.edges), (6, 6, 4));
+    assert_eq!((understood.merged, understood.self_loops, understood.isolated), (1, 1, 1));
+    assert_eq!(understood.ids, IdKind::Texts);
+    let text = understood.to_string();
+    for part in [
+        "edges.csv: text separated by comma, with a header; `source` → `target`",
+        "1 duplicate or reverse merged",
+        "1 self-loop dropped",
+        "1 isolated",
+        "age (numbers, standardised), country (texts, one-hot)",
+        "topic: 2 classes (ai ×3, db ×3)",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+}
+
+#[test]
+fn gzip_tabs_and_quotes_change_nothing() {
+    let place = Place::new();
+    let plain = labelled(place.put("e.csv", EDGES), place.put("n.csv", NODES));
+    let wanted = load(&plain).unwrap().graph.fingerprint();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(EDGES.replace(',', "\t").as_bytes()).unwrap();
+    let packed = place.put("e.tsv.gz", packed.finish().unwrap());
+    let quoted = NODES.replace("ann", "\"ann\"").replace('\n', "\r\n").replace(',', ";");
+    let other = labelled(packed, place.put("n.txt", quoted));
+    let loaded = load(&other).unwrap();
+    assert_eq!(loaded.graph.fingerprint(), wanted);
+    assert_eq!(loaded.graph.name(), "e");
+}
+
+/// Row groups of two rows.
+fn parquet_file(schema: &str, groups: &[(Vec<&str>, Vec<i64>, Vec<f64>)]) -> Vec<u8> {
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let mut bytes = Vec::new();
+    let mut file = SerializedFileWriter::new(&mut bytes, schema, Arc::default()).unwrap();
+    for (texts, integers, numbers) in groups {
+        let mut group = file.next_row_group().unwrap();
+        let texts: Vec<ByteArray> = texts.iter().map(|&text| text.into()).collect();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<ByteArrayType>().write_batch(&texts, None, None).unwrap();
+        column.close().unwrap();
+        if !integers.is_empty() {
+            let mut column = group.next_column().unwrap().unwrap();
+            column.typed::<Int64Type>().write_batch(integers, None, None).unwrap();
+            column.close().unwrap();
+        }
+        if !numbers.is_empty() {
+            let mut column = group.next_column().unwrap().unwrap();
+            column.typed::<DoubleType>().write_batch(numbers, None, None).unwrap();
+            column.close().unwrap();
+        }
+        group.close().unwrap();
+    }
+    file.close().unwrap();
+    bytes
+}
+
+fn parquet_nodes() -> Vec<u8> {
+    parquet_file(
+        "message nodes { required binary topic (STRING); required int64 node; \
+         required double age; }",
+        &[(vec!["b", "a"], vec![7, 3], vec![0.5, 1.5]), (vec!["a"], vec![9], vec![2.5])],
+    )
+}
+
+#[test]
+fn parquet_tables_are_read_over_row_groups() {
+    let place = Place::new();
+    let nodes = place.put("nodes.parquet", parquet_nodes());
+    let edges = place.put("edges.csv", "3,7\n9,3\n");
+    let loaded = load(&labelled(edges, nodes.clone())).unwrap();
+    assert_eq!(ids(&loaded.graph), ["7", "3", "9"]);
+    assert_eq!(loaded.graph.labels().unwrap(), [1, 0, 0]);
+    assert_eq!(loaded.graph.feature_names().unwrap(), ["age"]);
+    assert_eq!(loaded.graph.adjacency().row(1), [0, 2]);
+    // The same table as edges: two of its columns are told.
+    let columns = ColumnNames {
+        source: Some("topic".into()),
+        target: Some("node".into()),
+        ..ColumnNames::default()
+    };
+    let loaded = load(&OwnGraph { columns, ..OwnGraph::new(nodes.clone()) }).unwrap();
+    assert_eq!(ids(&loaded.graph), ["b", "7", "a", "3", "9"]);
+    let text = refusal(&OwnGraph {
+        columns: ColumnNames { source: Some("age".into()), ..ColumnNames::default() },
+        ..OwnGraph::new(nodes.clone())
+    });
+    assert!(text.contains("nodes.parquet: column `age` holds fractions"), "{text}");
+    assert!(text.contains("--source-column"), "{text}");
+    let (names, classes, _) = labels(&nodes, &labelled("".into(), "".into()).columns).unwrap();
+    assert_eq!((names.len(), classes), (3, vec![1, 0, 0]));
+}
+
+#[test]
+fn damaged_parquet_and_empty_values_are_told() {
+    let place = Place::new();
+    let bytes = parquet_nodes();
+    let cut = place.put("cut.parquet", &bytes[..bytes.len() / 2]);
+    let text = refusal(&OwnGraph::new(cut));
+    assert!(text.contains("cut.parquet: is not a whole parquet file"), "{text}");
+    let schema = Arc::new(
+        parse_message_type("message m { optional int64 source; required int64 target; }").unwrap(),
+    );
+    let mut bytes = Vec::new();
+    let mut file = SerializedFileWriter::new(&mut bytes, schema, Arc::default()).unwrap();
+    let mut group = file.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<Int64Type>().write_batch(&[1], Some(&[1, 0]), None).unwrap();
+    column.close().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<Int64Type>().write_batch(&[2, 3], None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    file.close().unwrap();
+    let text = refusal(&OwnGraph::new(place.put("null.parquet", bytes)));
+    assert!(text.contains("null.parquet: column `source`: row 2: is empty"), "{text}");
+}
+
+/// What we write ourselves is read again, lists of numbers and all.
+#[test]
+fn lists_of_numbers_are_features() {
+    let place = Place::new();
+    let graph = load(&OwnGraph::new(place.put("e.csv", EDGES))).unwrap().graph;
+    let plan = blnn::Config::new().resolve("e").unwrap();
+    let provenance = Provenance::new(&graph, &plan);
+    let vectors = Matrix::from_fn(5, 2, |i, j| (i * i) as f32 - j as f32 * i as f32);
+    let written = Embedding::new(&vectors, &graph, &provenance).unwrap();
+    let path = written.write(Format::Parquet, place.0.path()).unwrap().remove(0);
+    let loaded = load(&with_nodes(place.put("e.csv", EDGES), path)).unwrap();
+    assert_eq!(ids(&loaded.graph), ids(&graph));
+    assert_eq!(loaded.graph.feature_names().unwrap(), ["embedding[0]", "embedding[1]"]);
+}
+
+/// `scipy.sparse.save_npz` of a 3×3 matrix with entries (0,1), (1,2), (2,2) and a stored zero.
+fn scipy(format: &str) -> Npz {
+    let mut npz = Npz::tiny();
+    for name in ["adj_data", "adj_indices", "adj_indptr", "adj_shape", "labels", "node_names"] {
+        npz.remove(name);
+    }
+    npz.set("format", npy(&format!("|S{}", format.len()), "()", format.as_bytes()));
+    npz.set("shape", ints(&[3, 3]));
+    npz.set("data", floats(&[1.0, 2.0, 1.0, 0.0]));
+    match format {
+        "coo" => {
+            npz.set("row", ints(&[0, 1, 2, 2]));
+            npz.set("col", ints(&[1, 2, 2, 0]));
+        }
+        _ => {
+            npz.set("indptr", ints(&[0, 1, 2, 4]));
+            npz.set("indices", ints(&[1, 2, 2, 0]));
+        }
+    }
+    npz
+}
+
+#[test]
+fn scipy_matrices_are_edges_or_features() {
+    let place = Place::new();
+    for format in ["csr", "csc", "coo"] {
+        let path = place.put(&format!("{format}.npz"), scipy(format).deflated());
+        let data: Vec<u8> = [1.0f64, 2.0, 3.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+        let nodes = place.put("x.npy", npy("<f8", "(3, 1)", &data));
+        let loaded = load(&with_nodes(path.clone(), nodes)).unwrap();
+        assert_eq!(loaded.graph.adjacency().indices(), [1, 0, 2, 1], "{format}");
+        assert_eq!(loaded.understood.self_loops, 1);
+        let Features::Dense(x) = loaded.graph.features() else { panic!("dense") };
+        assert_eq!(x.data(), [1.0, 2.0, 3.0]);
+        let both = load(&with_nodes(path.clone(), path)).unwrap();
+        let Features::Sparse(x) = both.graph.features() else { panic!("sparse") };
+        assert_eq!(x.pattern().cols(), 3);
+    }
+    let text = refusal(&OwnGraph::new(place.put("bsr.npz", scipy("bsr").stored())));
+    assert!(text.contains("`bsr` matrix") && text.contains("tocsr"), "{text}");
+}
+
+fn whole() -> Npz {
+    let mut npz = scipy("csr");
+    for name in ["format", "shape", "data", "indptr", "indices"] {
+        npz.remove(name);
+    }
+    let pairs: Vec<u8> = [0i64, 1, 1, 2].iter().flat_map(|v| v.to_le_bytes()).collect();
+    npz.set("edges", npy("<i8", "(2, 2)", &pairs));
+    let x: Vec<u8> = [0.5f32, 1.0, 1.5].iter().flat_map(|v| v.to_le_bytes()).collect();
+    npz.set("node_features", npy("<f4", "(3, 1)", &x));
+    npz.set("node_labels", ints(&[0, 1, 1]));
+    npz
+}
+
+#[test]
+fn one_archive_holds_everything_and_its_splits_are_kept() {
+    let place = Place::new();
+    let loaded = load(&OwnGraph::new(place.put("plain.npz", whole().stored()))).unwrap();
+    assert!(loaded.graph.splits().is_none());
+    assert_eq!(loaded.graph.adjacency().indices(), [1, 0, 2, 1], "pairs, not two rows");
+    let mut npz = whole();
+    npz.set("train_masks", npy("|b1", "(2, 3)", &[1, 0, 0, 0, 1, 0]));
+    npz.set("val_masks", npy("|b1", "(2, 3)", &[0, 1, 0, 0, 0, 1]));
+    npz.set("test_masks", npy("|b1", "(2, 3)", &[0, 0, 1, 1, 0, 0]));
+    let loaded = load(&OwnGraph::new(place.put("split.npz", npz.stored()))).unwrap();
+    let splits = loaded.graph.splits().unwrap();
+    assert_eq!(
+        (splits.test_mask(0), splits.test_mask(1)),
+        (&[false, false, true][..], &[true, false, false][..])
+    );
+    assert_eq!(loaded.understood.splits, 2);
+    npz.remove("val_masks");
+    let text = refusal(&OwnGraph::new(place.put("two.npz", npz.stored())));
+    assert!(text.contains("two.npz") && text.contains("not all of"), "{text}");
+    let mut npz = whole();
+    let far: Vec<u8> = [0i64, 1, 1, 7].iter().flat_map(|v| v.to_le_bytes()).collect();
+    npz.set("edges", npy("<i8", "(2, 2)", &far));
+    let text = refusal(&OwnGraph::new(place.put("far.npz", npz.stored())));
+    assert!(text.contains("far.npz: edge 2: the target `7` is not among"), "{text}");
+    let extra = with_nodes(place.put("p.npz", whole().stored()), place.put("n.csv", NODES));
+    assert!(refusal(&extra).contains("leave --nodes out"));
+}
+
+#[test]
+fn arrays_of_pairs_are_edges() {
+    let place = Place::new();
+    let data: Vec<u8> = [5i64, 9, 9, 7].iter().flat_map(|v| v.to_le_bytes()).collect();
+    let path = place.put("edge_index.npy", npy("<i8", "(2, 2)", &data));
+    let loaded = load(&OwnGraph::new(path)).unwrap();
+    assert_eq!(ids(&loaded.graph), ["5", "7", "9"]);
+    assert_eq!(loaded.graph.adjacency().row(0), [2], "5 – 9, 9 – 7");
+}
+
+#[test]
+fn a_graph_without_features_gets_some_and_says_so() {
+    let place = Place::new();
+    let path = place.put("edges.csv", EDGES);
+    let loaded = load(&OwnGraph::new(path.clone())).unwrap();
+    let FeatureSource::Edges { kind, told, .. } = &loaded.understood.feature_source else {
+        panic!("computed")
+    };
+    assert_eq!((*kind, *told), (Structural::RandomWalk, false));
+    assert!(loaded.understood.to_string().contains("random-walk (there are no others"));
+    for kind in Structural::ALL {
+        let loaded =
+            load(&OwnGraph { features: Some(kind), ..OwnGraph::new(path.clone()) }).unwrap();
+        let text = loaded.understood.to_string();
+        assert!(text.contains(&format!("{} (as told)", kind.name())), "{text}");
+        let names = loaded.graph.feature_names().unwrap().len();
+        assert_eq!(names, loaded.graph.features().cols());
+    }
+    let bare = place.put("ids.csv", "id\nann\nbob\ncy\ndi\ned\nzoe\n");
+    let loaded = load(&with_nodes(path, bare)).unwrap();
+    assert_eq!((loaded.graph.nodes(), loaded.understood.isolated), (6, 1));
+}
+
+#[test]
+fn ids_that_count_from_zero_are_the_rows() {
+    let place = Place::new();
+    let loaded = load(&OwnGraph::new(place.put("e.txt", "0 1\n2 1\n"))).unwrap();
+    assert_eq!((loaded.graph.node_ids(), loaded.understood.ids), (None, IdKind::Rows));
+}
+
+#[test]
+fn the_same_bits_on_any_number_of_threads() {
+    let place = Place::new();
+    let pair = |i: u64| format!("{},{}\n", i * 7919 % 5003, i * 104_729 % 4999);
+    let text: String = (0..60_000).map(pair).collect();
+    let request = OwnGraph::new(place.put("edges.csv", text));
+    let prints = [1, 2, 5].map(|n| read(&request, &Threads::new(n)).unwrap().graph.fingerprint());
+    assert!(prints[0] == prints[1] && prints[1] == prints[2]);
+}
+
+#[test]
+fn faults_name_file_place_and_remedy() {
+    let place = Place::new();
+    let edges = || place.put("edges.csv", EDGES);
+    let nodes = || place.put("nodes.csv", NODES);
+    let cases: [(OwnGraph, &[&str]); 9] = [
+        (
+            with_nodes(place.put("z.csv", "source,target\n\nann,bob\nann,zoe\n"), nodes()),
+            &["z.csv: line 4: the target `zoe`", "nodes.csv", "add it there"],
+        ),
+        (
+            with_nodes(place.put("h.csv", "who,whom\nann,bob\n"), nodes()),
+            &["h.csv: line 1: the source `who`", "--source-column"],
+        ),
+        (
+            with_nodes(
+                place.put("f.csv", "u,v\n1.0,2.0\n"),
+                place.put("i.csv", "id,x\n1,2\n2,3\n"),
+            ),
+            &["f.csv: line 2: the source `1.0`", "whole numbers"],
+        ),
+        (
+            with_nodes(edges(), place.put("d.csv", "id,x\nann,1\nbob,2\nann,3\n")),
+            &["d.csv: line 4: the id `ann` stands in `id` before", "--id-column"],
+        ),
+        (
+            with_nodes(edges(), place.put("r.csv", "id,x\nann,1\nbob\n")),
+            &["r.csv: line 3: has 1 field, line 1 has 2"],
+        ),
+        (
+            labelled(edges(), place.put("l.csv", "id,topik\nann,1\n")),
+            &["l.csv: has no column `topic` (--label)", "did you mean `topik`?"],
+        ),
+        (
+            with_nodes(edges(), place.put("latin.csv", b"id,x\nann,caf\xe9\nbob,b\n")),
+            &["latin.csv: line 2: field 2 is not UTF-8", "iconv"],
+        ),
+        (
+            OwnGraph::new(place.put("mixed.csv", "a,b\nc,d\ne;f\n")),
+            &["mixed.csv: line 3", "semicolon"],
+        ),
+        (OwnGraph::new(place.put("empty.csv", "source,target\n")), &["empty.csv: holds no edges"]),
+    ];
+    for (request, parts) in cases {
+        let text = refusal(&request);
+        for part in parts {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+}
+
+#[test]
+fn flags_about_a_table_need_the_table() {
+    let place = Place::new();
+    let columns = ColumnNames { label: Some("topic".into()), ..ColumnNames::default() };
+    let error =
+        load(&OwnGraph { columns, ..OwnGraph::new(place.put("e.csv", EDGES)) }).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("--nodes"), "{error}");
+}
+
+#[test]
+fn labels_may_come_from_an_array() {
+    let place = Place::new();
+    let classes = place.put("y.npy", ints(&[5, 5, 9]));
+    let columns =
+        ColumnNames { label: Some(classes.display().to_string()), ..ColumnNames::default() };
+    let edges = place.put("e.csv", "0,1\n1,2\n");
+    let loaded = load(&OwnGraph { columns: columns.clone(), ..OwnGraph::new(edges) }).unwrap();
+    assert_eq!(loaded.graph.labels().unwrap(), [0, 0, 1]);
+    assert_eq!(loaded.graph.class_names(), ["5", "9"]);
+    let short = place.put("s.csv", "0,1\n");
+    let text = refusal(&OwnGraph { columns, ..OwnGraph::new(short) });
+    assert!(text.contains("y.npy: has 3 labels for 2 nodes"), "{text}");
+}
+
+#[test]
+fn a_missing_file_and_a_folder_are_told() {
+    let place = Place::new();
+    let error = load(&OwnGraph::new(place.0.path().join("none.csv"))).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error.to_string().contains("none.csv"), "{error}");
+    let text = refusal(&OwnGraph::new(Path::new(place.0.path())));
+    assert!(text.contains("is a folder"), "{text}");
+}
