@@ -39,6 +39,49 @@ impl<S: Simd> Wide<S> {
         }
     }
 
+    /// A row stored as words: word `j` holds columns `j` and `j + 16` of the panel, so that
+    /// half the registers are the lower halves and half the upper ones, without a shuffle.
+    #[inline(always)]
+    pub(crate) unsafe fn load16(p: *const f32) -> Self {
+        let half = registers::<S>() / 2;
+        // SAFETY: the caller promises a CPU with the instructions of `S`.
+        let mut out = unsafe { Self::zero() };
+        for v in 0..half {
+            // SAFETY: the caller promises PANEL / 2 readable words.
+            unsafe {
+                let words = S::load(p.add(v * S::LANES));
+                (out.0[v], out.0[v + half]) = (S::low16(words), S::high16(words));
+            }
+        }
+        out
+    }
+
+    /// Rounds and stores as [`Wide::load16`] reads.
+    #[inline(always)]
+    pub(crate) unsafe fn store16(self, p: *mut f32) {
+        let half = registers::<S>() / 2;
+        for v in 0..half {
+            // SAFETY: the caller promises PANEL / 2 writable words.
+            unsafe {
+                let (low, high) = (S::round16(self.0[v]), S::round16(self.0[v + half]));
+                S::store(p.add(v * S::LANES), S::pair16(low, high));
+            }
+        }
+    }
+
+    /// Stores the two halves of the row apart.
+    #[inline(always)]
+    pub(crate) unsafe fn store_halves(self, left: *mut f32, right: *mut f32) {
+        let half = registers::<S>() / 2;
+        for v in 0..half {
+            // SAFETY: the caller promises PANEL / 2 writable floats behind both.
+            unsafe {
+                S::store(left.add(v * S::LANES), self.0[v]);
+                S::store(right.add(v * S::LANES), self.0[v + half]);
+            }
+        }
+    }
+
     #[inline(always)]
     pub(crate) unsafe fn store_scaled(self, scale: f32, p: *mut f32) {
         // SAFETY: as for `store`.

@@ -29,7 +29,7 @@ pub use collapse::Health;
 pub use config::{Config, Setting};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{Features, Graph, Splits};
-pub use plan::{Method, Objective, Plan, Statistics};
+pub use plan::{Kernels, Method, Objective, Plan, Precision, Statistics};
 pub use run::{Record, RunFolder};
 pub use train::{Job, Observer, Outcome, train};
 pub use trainer::{Step, TensorSource, Trainer};

@@ -4,6 +4,7 @@ use super::{
     Convolve, HiddenLayer, InputProject, LayerParameters, Normalization, ParameterId, Parameters,
     Tape, Var, glorot_uniform,
 };
+use blnn_kernels::mixed::Arithmetic;
 use blnn_kernels::{Matrix, Panels};
 
 /// Nodes and widths of an encoder's matrices.
@@ -17,6 +18,8 @@ pub(crate) struct Shape {
     pub(crate) hidden: usize,
     /// Width of the second layer: the embedding's.
     pub(crate) embedding: usize,
+    /// How its products compute.
+    pub(crate) arithmetic: Arithmetic,
 }
 
 /// The parameters of an encoder: convolution, batch norm, `PReLU`, twice.
@@ -100,7 +103,7 @@ impl Encoder {
         gradient: bool,
         normalization: &impl Fn(usize) -> Normalization,
     ) -> Var {
-        let Shape { nodes, hidden, embedding, .. } = self.shape;
+        let Shape { nodes, hidden, embedding, arithmetic, .. } = self.shape;
         let c1 = tape.matrix(nodes, hidden, gradient);
         let [u2, c2, h2] = [(); 3].map(|()| tape.matrix(nodes, embedding, gradient));
         tape.push(HiddenLayer::new(
@@ -110,6 +113,7 @@ impl Encoder {
             view,
             normalization(0),
             gradient,
+            arithmetic,
         ));
         let vars = [u2, c2, h2];
         tape.push(Convolve::new(vars, self.layers[1], view, normalization(1), gradient, false));

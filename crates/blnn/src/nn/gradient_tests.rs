@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use blnn_kernels::mixed::Arithmetic;
 use blnn_kernels::{Csr, Matrix, Panels, Pattern, Threads};
 
 use super::*;
@@ -279,7 +280,7 @@ fn hidden_layer_and_convolution() {
         let c1 = bench.tape.matrix(NODES, WIDTH, true);
         let [u, c, h] = [(); 3].map(|()| bench.tape.matrix(NODES, OUT, true));
         let vars = [outputs[1], c1, u];
-        bench.tape.push(HiddenLayer::new(vars, conv2, layers[0], 1, batch(), true));
+        bench.tape.push(HiddenLayer::new(vars, conv2, layers[0], 1, batch(), true, Arithmetic::F32));
         bench.tape.push(Convolve::new([u, c, h], layers[1], 1, batch(), true, false));
         let weights = sample(NODES, OUT, 0.9);
         bench.tape.push(Dot { input: h, weights, loss: bench.loss.clone() });
@@ -307,7 +308,7 @@ fn prediction_and_loss() {
     let [(target, ..), (own, ..)] = [leaf(0.7, false), leaf(0.8, false)];
     let towards = |online: Var| Direction { online, target, own };
     let directions = vec![towards(first.0), towards(second.0)];
-    bench.tape.push(Predict::new(directions, predictor, bench.loss.clone()));
+    bench.tape.push(Predict::new(directions, predictor, Arithmetic::F32, bench.loss.clone()));
     bench.check_parameters();
     bench.check_leaf(&first.1, &first.2);
     bench.check_leaf(&second.1, &second.2);

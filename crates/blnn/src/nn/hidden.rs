@@ -4,15 +4,18 @@
 //! a block of rows is computed from C, multiplied while it is in the cache, and computed again
 //! from C when the backward pass needs it.
 
+use std::ops::Range;
+
+use blnn_kernels::mixed::{Arithmetic, Operand, Uses, product, transposed_product};
 use blnn_kernels::norm::{add_to, affine_forward, affine_sums, scale_rows};
-use blnn_kernels::product::{Store, product, transposed_product};
+use blnn_kernels::product::Store;
 use blnn_kernels::{PANEL, Panels, Partition, SHARDS, Threads};
 
 use super::batch_norm::BatchNorm;
 use super::{Gradient, LayerParameters, Normalization, Op, ParameterId, Ports, Run, Var};
 
-/// Rows of a block: nine register tiles of 14 rows.
-const BLOCK_ROWS: usize = 126;
+/// Most rows of a block: its matrices fit the level-2 cache.
+const BLOCK_ROWS: usize = 128;
 
 /// `V = D H W`, `H = PReLU(BatchNorm(C))`, `C = D (A + I) U` for one view (see [`BatchNorm`]).
 ///
@@ -31,10 +34,27 @@ pub(crate) struct HiddenLayer {
     weight: ParameterId,
     norm: BatchNorm,
     gradient: bool,
-    /// A block of H, one a shard.
-    blocks: Vec<Panels>,
+    arithmetic: Arithmetic,
+    /// W, and Wᵀ in the backward pass.
+    factor: Operand,
+    /// One a shard.
+    blocks: Vec<Block>,
     /// A shard's share of the gradient of W.
     shares: Vec<Panels>,
+}
+
+/// A block of H, and the operands of its products.
+struct Block {
+    hidden: Panels,
+    hidden_operand: Operand,
+    grad_operand: Operand,
+}
+
+impl Block {
+    fn new(width: usize, arithmetic: Arithmetic) -> Self {
+        let [hidden_operand, grad_operand] = [(); 2].map(|()| Operand::new(arithmetic));
+        Self { hidden: Panels::zeros(BLOCK_ROWS, width), hidden_operand, grad_operand }
+    }
 }
 
 impl std::fmt::Debug for HiddenLayer {
@@ -52,21 +72,23 @@ impl HiddenLayer {
         view: usize,
         normalization: Normalization,
         gradient: bool,
+        arithmetic: Arithmetic,
     ) -> Self {
         let norm = BatchNorm::new(layer, view, normalization, true);
-        let (blocks, shares) = (Vec::new(), Vec::new());
-        Self { input, propagated, output, weight, norm, gradient, blocks, shares }
+        let (blocks, shares, factor) = (Vec::new(), Vec::new(), Operand::new(arithmetic));
+        Self { input, propagated, output, weight, norm, gradient, arithmetic, factor, blocks, shares }
     }
 }
 
-/// The rows of a shard in blocks, as ranges of the whole matrix.
-fn blocks_of(range: std::ops::Range<usize>) -> impl Iterator<Item = std::ops::Range<usize>> {
+/// The rows of a shard in blocks of whole register tiles, as ranges of the whole matrix.
+fn blocks_of(range: Range<usize>, arithmetic: Arithmetic) -> impl Iterator<Item = Range<usize>> {
     let end = range.end;
-    range.step_by(BLOCK_ROWS).map(move |start| start..(start + BLOCK_ROWS).min(end))
+    let step = BLOCK_ROWS / arithmetic.tile_rows() * arithmetic.tile_rows();
+    range.step_by(step).map(move |start| start..(start + step).min(end))
 }
 
 /// Rows `rows` of H, from those of C.
-fn hidden_block(norm: &BatchNorm, c: &Panels, rows: &std::ops::Range<usize>, out: &mut Panels) {
+fn hidden_block(norm: &BatchNorm, c: &Panels, rows: &Range<usize>, out: &mut Panels) {
     let used = 0..rows.len() * PANEL;
     let c = c.rows_ref(rows.clone());
     for (p, map) in norm.maps().iter().enumerate() {
@@ -91,19 +113,23 @@ impl Op for HiddenLayer {
         let mut output = run.memory.take_value(self.output);
         let weight = run.parameters.value(self.weight);
         let scale = run.views.view(self.norm.view()).scale();
-        self.blocks.resize_with(SHARDS, || Panels::zeros(BLOCK_ROWS, weight.rows()));
+        let arithmetic = self.arithmetic;
+        self.blocks.resize_with(SHARDS, || Block::new(weight.rows(), arithmetic));
+        let weight = self.factor.prepare(weight.rows_ref(0..weight.rows()), Uses::WEIGHTS);
         let partition = Partition::even(output.rows());
         let mut parts = output.shards_mut(&partition).map(Some);
         let mut blocks = self.blocks.iter_mut();
         let mut shards: [_; SHARDS] =
             std::array::from_fn(|s| parts[s].take().zip(blocks.next()).expect("SHARDS shards"));
         let norm = &self.norm;
-        run.threads.for_each_owned(&mut shards, |_, (part, h)| {
+        run.threads.for_each_owned(&mut shards, |_, (part, block)| {
             let first = part.range().start;
-            for rows in blocks_of(part.range()) {
-                hidden_block(norm, &propagated, &rows, h);
+            for rows in blocks_of(part.range(), arithmetic) {
+                let Block { hidden, hidden_operand, .. } = &mut **block;
+                hidden_block(norm, &propagated, &rows, hidden);
+                let h = hidden_operand.prepare(hidden.rows_ref(0..rows.len()), Uses::ROWS);
                 let mut out = part.part(rows.start - first..rows.end - first);
-                product(&h.rows_ref(0..rows.len()), weight, &mut out, Store::Overwrite);
+                product(&h, &weight, &mut out, Store::Overwrite);
                 for p in 0..out.panels() {
                     scale_rows(out.panel_mut(p), &scale[rows.clone()]);
                 }
@@ -144,20 +170,24 @@ impl HiddenLayer {
         let mut buffers = self.blocks.iter_mut().zip(&mut self.shares);
         let mut shards: [_; SHARDS] =
             std::array::from_fn(|s| parts[s].take().zip(buffers.next()).expect("SHARDS shards"));
-        let norm = &self.norm;
-        run.threads.for_each_owned(&mut shards, |shard, (part, (h, share))| {
+        let (norm, arithmetic) = (&self.norm, self.arithmetic);
+        let transposed = transposed.rows_ref(0..transposed.rows());
+        let transposed = self.factor.prepare(transposed, Uses::WEIGHTS);
+        run.threads.for_each_owned(&mut shards, |shard, (part, (block, share))| {
             share.data_mut().fill(0.0);
             let first = part.range().start;
-            for rows in blocks_of(part.range()) {
-                let g = grad.rows_ref(rows.clone());
-                let mut block = part.part(rows.start - first..rows.end - first);
-                product(&g, transposed, &mut block, Store::Overwrite);
+            let Block { hidden, hidden_operand, grad_operand } = &mut **block;
+            for rows in blocks_of(part.range(), arithmetic) {
+                let g = grad_operand.prepare(grad.rows_ref(rows.clone()), Uses::GRADIENT);
+                let mut out = part.part(rows.start - first..rows.end - first);
+                product(&g, &transposed, &mut out, Store::Overwrite);
                 for (p, map) in norm.maps().iter().enumerate() {
                     let inputs = c.rows_ref(rows.clone()).panel(p);
-                    norm.add_sums(p, shard, &affine_sums(map, block.panel(p), inputs));
+                    norm.add_sums(p, shard, &affine_sums(map, out.panel(p), inputs));
                 }
-                hidden_block(norm, c, &rows, h);
-                transposed_product(&h.rows_ref(0..rows.len()), &g, share, Store::Add);
+                hidden_block(norm, c, &rows, hidden);
+                let h = hidden_operand.prepare(hidden.rows_ref(0..rows.len()), Uses::TURNED);
+                transposed_product(&h, &g, share, Store::Add);
             }
         });
     }
