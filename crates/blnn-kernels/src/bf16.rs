@@ -5,8 +5,11 @@
 //! alike, the tiles of a matrix unit take rows as they are.
 
 use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
 
 use crate::panels::{PANEL, Panels, RowsRef};
+use crate::par::{Cell, Partition, SHARDS, Threads};
 use crate::simd::{Simd, dispatch};
 use crate::wide::Wide;
 
@@ -64,6 +67,18 @@ impl Panels16 {
         out
     }
 
+    /// Takes over all values of a matrix of the same shape, rounded.
+    ///
+    /// # Panics
+    /// If the shapes differ.
+    #[track_caller]
+    pub fn round_from(&mut self, x: &Panels, threads: &Threads) {
+        assert_eq!((self.rows(), self.cols()), x.shape(), "rounding between shapes");
+        threads.for_each_cell16(&Partition::even(x.rows()), [self], |cell, [words]| {
+            pack_rows(x.cell(&cell), words);
+        });
+    }
+
     /// Takes over the first rows of a matrix of at most as many rows, rounded.
     pub(crate) fn copy_from(&mut self, x: &RowsRef<'_>) {
         for p in 0..x.panels() {
@@ -114,6 +129,67 @@ impl Panels16 {
     }
 }
 
+/// Some rows of a [`Panels16`], for writing. Several disjoint ones can exist at once.
+pub struct RowsMut16<'a> {
+    /// First word of the whole matrix.
+    base: *mut f32,
+    panel_words: usize,
+    panels: usize,
+    range: Range<usize>,
+    owner: PhantomData<&'a mut [f32]>,
+}
+
+// SAFETY: it is a mutable borrow of its rows alone; `shards_mut` hands out disjoint rows, so it may
+// move to another thread like `&mut [f32]`.
+unsafe impl Send for RowsMut16<'_> {}
+
+impl fmt::Debug for RowsMut16<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RowsMut16({:?})", self.range)
+    }
+}
+
+impl RowsMut16<'_> {
+    /// The rows, as a range of the whole matrix.
+    pub fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
+    /// The words of rows `rows` of the whole matrix in panel `p`.
+    ///
+    /// # Panics
+    /// If they are not among these rows.
+    #[track_caller]
+    pub fn words_mut(&mut self, p: usize, rows: Range<usize>) -> &mut [f32] {
+        let inside = self.range.start <= rows.start && rows.end <= self.range.end;
+        assert!(p < self.panels && rows.start <= rows.end && inside, "panel {p}, rows {rows:?}");
+        // SAFETY: the panel and the rows exist, the rows of one panel are contiguous, and rows of
+        // different `RowsMut16` are disjoint.
+        unsafe {
+            let start = self.base.add(p * self.panel_words + rows.start * WORDS);
+            std::slice::from_raw_parts_mut(start, rows.len() * WORDS)
+        }
+    }
+}
+
+impl Panels16 {
+    /// Cuts the matrix into the disjoint row ranges of a partition, one a shard. Shards the
+    /// partition does not have are empty.
+    ///
+    /// # Panics
+    /// If the partition is of another number of rows.
+    #[track_caller]
+    pub fn shards_mut(&mut self, partition: &Partition) -> [RowsMut16<'_>; SHARDS] {
+        assert_eq!(partition.rows(), self.rows, "partition of another matrix");
+        let (panel_words, panels) = (self.panel_words(), self.words.panels());
+        let base = self.words_mut().as_mut_ptr();
+        std::array::from_fn(|s| {
+            let range = if s < partition.shards() { partition.range(s) } else { 0..0 };
+            RowsMut16 { base, panel_words, panels, range, owner: PhantomData }
+        })
+    }
+}
+
 impl fmt::Debug for Panels16 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Panels16({}×{})", self.rows, self.cols())
@@ -158,6 +234,23 @@ impl<'a> View16<'a> {
         &self.words.panel(p)[..self.rows * WORDS]
     }
 
+    /// The part of the matrix that lies in a cell.
+    pub fn cell(self, cell: &Cell) -> &'a [f32] {
+        &self.panel(cell.panel)[cell.rows.start * WORDS..cell.rows.end * WORDS]
+    }
+
+    /// The same values as floats.
+    ///
+    /// # Panics
+    /// If the shapes differ.
+    #[track_caller]
+    pub fn widen_into(self, out: &mut Panels, threads: &Threads) {
+        assert_eq!((self.rows(), self.cols()), out.shape(), "widening between shapes");
+        threads.for_each_cell(&Partition::even(self.rows()), [out], |cell, [out]| {
+            unpack_rows(self.cell(&cell), out);
+        });
+    }
+
     /// Panel `p` with the row that pads an odd number of rows.
     pub(crate) fn whole_panel(self, p: usize) -> &'a [f32] {
         self.words.panel(p)
@@ -187,6 +280,20 @@ unsafe fn pack_kernel<S: Simd>(rows: &[f32], words: &mut [f32]) {
     for (row, words) in rows.chunks_exact(PANEL).zip(words.chunks_exact_mut(WORDS)) {
         // SAFETY: a row holds PANEL floats or WORDS words.
         unsafe { Wide::<S>::load(row.as_ptr()).store16(words.as_mut_ptr()) };
+    }
+}
+
+dispatch! {
+    /// Widens words to rows of a panel.
+    fn unpack_rows(words: &[f32], rows: &mut [f32]) = unpack_kernel
+}
+
+#[inline(always)]
+unsafe fn unpack_kernel<S: Simd>(words: &[f32], rows: &mut [f32]) {
+    assert_eq!(rows.len(), words.len() * 2, "unpack: lengths");
+    for (words, row) in words.chunks_exact(WORDS).zip(rows.chunks_exact_mut(PANEL)) {
+        // SAFETY: a row holds WORDS words or PANEL floats.
+        unsafe { Wide::<S>::load16(words.as_ptr()).store(row.as_mut_ptr()) };
     }
 }
 
@@ -298,6 +405,9 @@ mod tests {
                     assert_eq!(words.view().get(i, j), round(value(i, j)));
                 }
             }
+            let mut wide = Panels::zeros(rows, 70);
+            words.view().widen_into(&mut wide, &Threads::new(2));
+            assert_eq!(wide.get(rows - 1, 69), round(value(rows - 1, 69)));
             let (mut scaled, mut sum) = (words.clone(), words.clone());
             let factors: Vec<f32> = (0..rows).map(|i| 1.0 + i as f32).collect();
             for p in 0..3 {

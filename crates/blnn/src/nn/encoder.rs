@@ -2,7 +2,7 @@
 
 use super::{
     Convolve, HiddenLayer, InputProject, LayerParameters, Normalization, ParameterId, Parameters,
-    Tape, Var, glorot_uniform,
+    Source, Tape, Var, glorot_uniform,
 };
 use blnn_kernels::mixed::Arithmetic;
 use blnn_kernels::{Matrix, Panels};
@@ -86,9 +86,11 @@ impl Encoder {
         gradient: [bool; 2],
         normalization: impl Fn(usize) -> Normalization,
     ) -> [Var; 2] {
-        let Shape { nodes, hidden, .. } = self.shape;
-        let projected = gradient.map(|g| tape.matrix(nodes, hidden, g));
-        tape.push(InputProject { weight: self.conv[0], outputs: projected, gradient });
+        let Shape { nodes, hidden, arithmetic, .. } = self.shape;
+        let narrow = arithmetic.is_bf16();
+        let projected = gradient.map(|g| tape.stored(nodes, hidden, g, [narrow; 2]));
+        let weight = self.conv[0];
+        tape.push(InputProject { weight, outputs: projected, gradient, narrow });
         [0, 1].map(|view| {
             self.encode_view(tape, view, projected[view], gradient[view], &normalization)
         })
@@ -105,7 +107,10 @@ impl Encoder {
     ) -> Var {
         let Shape { nodes, hidden, embedding, arithmetic, .. } = self.shape;
         let c1 = tape.matrix(nodes, hidden, gradient);
-        let [u2, c2, h2] = [(); 3].map(|()| tape.matrix(nodes, embedding, gradient));
+        // What is gathered is stored narrow; the gradient of u2 goes into dense products only.
+        let narrow = arithmetic.is_bf16();
+        let u2 = tape.stored(nodes, embedding, gradient, [narrow, false]);
+        let [c2, h2] = [(); 2].map(|()| tape.matrix(nodes, embedding, gradient));
         tape.push(HiddenLayer::new(
             [projected, c1, u2],
             self.conv[1],
@@ -115,8 +120,8 @@ impl Encoder {
             gradient,
             arithmetic,
         ));
-        let vars = [u2, c2, h2];
-        tape.push(Convolve::new(vars, self.layers[1], view, normalization(1), gradient, false));
+        let (vars, source) = ([u2, c2, h2], Source { from_inputs: false, narrow });
+        tape.push(Convolve::new(vars, self.layers[1], view, normalization(1), gradient, source));
         h2
     }
 }

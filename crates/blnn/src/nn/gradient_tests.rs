@@ -14,6 +14,9 @@ const FEATURES: usize = 9;
 const WIDTH: usize = 5;
 const OUT: usize = 4;
 
+const INPUTS: Source = Source { from_inputs: true, narrow: false };
+const HIDDEN: Source = Source { from_inputs: false, narrow: false };
+
 /// A matrix that is given, not computed. Its gradient is left in `grad`.
 struct Leaf {
     output: Var,
@@ -210,15 +213,15 @@ fn check_input_layer(features: &Features, gradient: [bool; 2]) {
     let weight = bench.parameter("conv", &sample(FEATURES, WIDTH, 0.1));
     let layer = bench.layer(WIDTH);
     let outputs = gradient.map(|g| bench.tape.matrix(NODES, WIDTH, g));
-    bench.tape.push(InputProject { weight, outputs, gradient });
+    bench.tape.push(InputProject { weight, outputs, gradient, narrow: false });
     let view = gradient.iter().position(|&g| g).unwrap();
     let [c, h] = [(); 2].map(|()| bench.tape.matrix(NODES, WIDTH, true));
-    let op = Convolve::new([outputs[view], c, h], layer, view, batch(), true, true);
+    let op = Convolve::new([outputs[view], c, h], layer, view, batch(), true, INPUTS);
     bench.tape.push(op);
     if gradient == [true, true] {
         // The second view takes part with a convolution and a loss of its own.
         let [c2, h2] = [(); 2].map(|()| bench.tape.matrix(NODES, WIDTH, true));
-        bench.tape.push(Convolve::new([outputs[1], c2, h2], layer, 1, batch(), true, true));
+        bench.tape.push(Convolve::new([outputs[1], c2, h2], layer, 1, batch(), true, INPUTS));
         let both = bench.tape.matrix(NODES, WIDTH, true);
         bench.tape.push(Sum { inputs: [h, h2], output: both });
         let weights = sample(NODES, WIDTH, 0.9);
@@ -276,12 +279,12 @@ fn hidden_layer_and_convolution() {
         let layers = [WIDTH, OUT].map(|width| bench.layer(width));
         let gradient = [false, true];
         let outputs = gradient.map(|g| bench.tape.matrix(NODES, WIDTH, g));
-        bench.tape.push(InputProject { weight: conv1, outputs, gradient });
+        bench.tape.push(InputProject { weight: conv1, outputs, gradient, narrow: false });
         let c1 = bench.tape.matrix(NODES, WIDTH, true);
         let [u, c, h] = [(); 3].map(|()| bench.tape.matrix(NODES, OUT, true));
         let vars = [outputs[1], c1, u];
         bench.tape.push(HiddenLayer::new(vars, conv2, layers[0], 1, batch(), true, Arithmetic::F32));
-        bench.tape.push(Convolve::new([u, c, h], layers[1], 1, batch(), true, false));
+        bench.tape.push(Convolve::new([u, c, h], layers[1], 1, batch(), true, HIDDEN));
         let weights = sample(NODES, OUT, 0.9);
         bench.tape.push(Dot { input: h, weights, loss: bench.loss.clone() });
         bench.check_parameters();

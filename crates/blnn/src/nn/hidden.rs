@@ -6,13 +6,14 @@
 
 use std::ops::Range;
 
-use blnn_kernels::mixed::{Arithmetic, Operand, Uses, product, transposed_product};
+use blnn_kernels::bf16::{Panels16, RowsMut16, pack_scaled};
+use blnn_kernels::mixed::{Arithmetic, Operand, Prepared, Uses, product, transposed_product};
 use blnn_kernels::norm::{add_to, affine_forward, affine_sums, scale_rows};
 use blnn_kernels::product::Store;
-use blnn_kernels::{PANEL, Panels, Partition, SHARDS, Threads};
+use blnn_kernels::{PANEL, Panels, Partition, RowsMut, SHARDS, Threads};
 
 use super::batch_norm::BatchNorm;
-use super::{Gradient, LayerParameters, Normalization, Op, ParameterId, Ports, Run, Var};
+use super::{Gradient, LayerParameters, Normalization, Op, ParameterId, Ports, Run, Source, Var};
 
 /// Most rows of a block: its matrices fit the level-2 cache.
 const BLOCK_ROWS: usize = 128;
@@ -48,12 +49,57 @@ struct Block {
     hidden: Panels,
     hidden_operand: Operand,
     grad_operand: Operand,
+    /// A block of V before it is rounded.
+    projected: Panels,
 }
 
 impl Block {
-    fn new(width: usize, arithmetic: Arithmetic) -> Self {
+    fn new((width, cols): (usize, usize), arithmetic: Arithmetic) -> Self {
         let [hidden_operand, grad_operand] = [(); 2].map(|()| Operand::new(arithmetic));
-        Self { hidden: Panels::zeros(BLOCK_ROWS, width), hidden_operand, grad_operand }
+        let rounded_rows = if arithmetic.is_bf16() { BLOCK_ROWS } else { 0 };
+        let projected = Panels::zeros(rounded_rows, cols);
+        Self { hidden: Panels::zeros(BLOCK_ROWS, width), hidden_operand, grad_operand, projected }
+    }
+}
+
+/// A shard of V.
+enum Part<'a> {
+    Floats(RowsMut<'a>),
+    Words(RowsMut16<'a>),
+}
+
+impl Part<'_> {
+    fn range(&self) -> Range<usize> {
+        match self {
+            Self::Floats(part) => part.range(),
+            Self::Words(part) => part.range(),
+        }
+    }
+
+    /// Rows `rows` of V: `scale ∘ (h · weight)`, through `block` if they are to be rounded.
+    fn write(
+        &mut self,
+        h: &Prepared<'_>,
+        weight: &Prepared<'_>,
+        scale: &[f32],
+        rows: Range<usize>,
+        block: &mut Panels,
+    ) {
+        match self {
+            Self::Floats(part) => {
+                let first = part.range().start;
+                let mut out = part.part(rows.start - first..rows.end - first);
+                product(h, weight, &mut out, Store::Overwrite);
+                (0..out.panels()).for_each(|p| scale_rows(out.panel_mut(p), scale));
+            }
+            Self::Words(part) => {
+                let mut out = block.rows_mut(0..rows.len());
+                product(h, weight, &mut out, Store::Overwrite);
+                for p in 0..out.panels() {
+                    pack_scaled(out.panel(p), scale, part.words_mut(p, rows.clone()));
+                }
+            }
+        }
     }
 }
 
@@ -74,7 +120,8 @@ impl HiddenLayer {
         gradient: bool,
         arithmetic: Arithmetic,
     ) -> Self {
-        let norm = BatchNorm::new(layer, view, normalization, true);
+        let source = Source { from_inputs: true, narrow: arithmetic.is_bf16() };
+        let norm = BatchNorm::new(layer, view, normalization, source);
         let (blocks, shares, factor) = (Vec::new(), Vec::new(), Operand::new(arithmetic));
         Self { input, propagated, output, weight, norm, gradient, arithmetic, factor, blocks, shares }
     }
@@ -111,30 +158,14 @@ impl Op for HiddenLayer {
         let mut propagated = run.memory.take_value(self.propagated);
         self.norm.propagate(run, self.input, &mut propagated);
         let mut output = run.memory.take_value(self.output);
-        let weight = run.parameters.value(self.weight);
-        let scale = run.views.view(self.norm.view()).scale();
-        let arithmetic = self.arithmetic;
-        self.blocks.resize_with(SHARDS, || Block::new(weight.rows(), arithmetic));
-        let weight = self.factor.prepare(weight.rows_ref(0..weight.rows()), Uses::WEIGHTS);
-        let partition = Partition::even(output.rows());
-        let mut parts = output.shards_mut(&partition).map(Some);
-        let mut blocks = self.blocks.iter_mut();
-        let mut shards: [_; SHARDS] =
-            std::array::from_fn(|s| parts[s].take().zip(blocks.next()).expect("SHARDS shards"));
-        let norm = &self.norm;
-        run.threads.for_each_owned(&mut shards, |_, (part, block)| {
-            let first = part.range().start;
-            for rows in blocks_of(part.range(), arithmetic) {
-                let Block { hidden, hidden_operand, .. } = &mut **block;
-                hidden_block(norm, &propagated, &rows, hidden);
-                let h = hidden_operand.prepare(hidden.rows_ref(0..rows.len()), Uses::ROWS);
-                let mut out = part.part(rows.start - first..rows.end - first);
-                product(&h, &weight, &mut out, Store::Overwrite);
-                for p in 0..out.panels() {
-                    scale_rows(out.panel_mut(p), &scale[rows.clone()]);
-                }
-            }
-        });
+        let partition = Partition::even(propagated.rows());
+        if self.arithmetic.is_bf16() {
+            let mut words = Panels16::in_buffer(output, propagated.rows());
+            self.project(run, &propagated, words.shards_mut(&partition).map(Part::Words));
+            output = words.into_buffer();
+        } else {
+            self.project(run, &propagated, output.shards_mut(&partition).map(Part::Floats));
+        }
         run.memory.put_value(self.propagated, propagated);
         run.memory.put_value(self.output, output);
         run.clock.mark("dense");
@@ -159,6 +190,26 @@ impl Op for HiddenLayer {
 }
 
 impl HiddenLayer {
+    /// V from C, one part a shard.
+    fn project(&mut self, run: &Run<'_>, propagated: &Panels, parts: [Part<'_>; SHARDS]) {
+        let weight = run.parameters.value(self.weight);
+        let scale = run.views.view(self.norm.view()).scale();
+        let (norm, arithmetic) = (&self.norm, self.arithmetic);
+        self.blocks.resize_with(SHARDS, || Block::new(weight.shape(), arithmetic));
+        let weight = self.factor.prepare(weight.rows_ref(0..weight.rows()), Uses::WEIGHTS);
+        let mut blocks = self.blocks.iter_mut();
+        let mut shards =
+            parts.map(|part| (part, blocks.next().expect("a block for each shard")));
+        run.threads.for_each_owned(&mut shards, |_, (part, block)| {
+            for rows in blocks_of(part.range(), arithmetic) {
+                let Block { hidden, hidden_operand, projected, .. } = &mut **block;
+                hidden_block(norm, propagated, &rows, hidden);
+                let h = hidden_operand.prepare(hidden.rows_ref(0..rows.len()), Uses::ROWS);
+                part.write(&h, &weight, &scale[rows.clone()], rows, projected);
+            }
+        });
+    }
+
     /// The gradient of H, the shares of that of W, and the sums for those of the normalisation,
     /// all from one visit to each block of rows.
     fn hidden_gradient(&mut self, run: &Run<'_>, transposed: &Panels, out: &mut Panels) {
@@ -176,7 +227,7 @@ impl HiddenLayer {
         run.threads.for_each_owned(&mut shards, |shard, (part, (block, share))| {
             share.data_mut().fill(0.0);
             let first = part.range().start;
-            let Block { hidden, hidden_operand, grad_operand } = &mut **block;
+            let Block { hidden, hidden_operand, grad_operand, .. } = &mut **block;
             for rows in blocks_of(part.range(), arithmetic) {
                 let g = grad_operand.prepare(grad.rows_ref(rows.clone()), Uses::GRADIENT);
                 let mut out = part.part(rows.start - first..rows.end - first);

