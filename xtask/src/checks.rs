@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::tally::Tally;
 use crate::test_binaries::{self, TestBinary};
-use crate::{large_graphs, workspace};
+use crate::{large_graphs, matrix_unit, workspace};
 
 /// Packages whose results depend on the kernels.
 const NUMERIC_PACKAGES: [&str; 2] = ["blnn-kernels", "blnn"];
@@ -37,6 +37,7 @@ fn run_all(report: &mut Report) -> Result<()> {
     })?;
     let tests = report.step("compile the tests", |_| test_binaries::build())?;
     report.step("tests", |report| all_tests(report, &tests))?;
+    report.step("tests of the matrix unit", |report| matrix_unit_tests(report, &tests))?;
     report.step("tests with lesser kernels", |report| forced_kernel_tests(report, &tests))?;
     report.step("documentation", |_| {
         // `--lib`: the command and the library are both called blnn and would overwrite each other.
@@ -59,6 +60,23 @@ fn all_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
     report.count(&mut command)
 }
 
+/// What only a CPU with a matrix unit can run; elsewhere it is listed, not counted.
+fn matrix_unit_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
+    let marked = matrix_unit::tests(tests)?;
+    if !matrix_unit::is_here() {
+        report.without_unit = marked;
+        return Ok(());
+    }
+    for test in tests {
+        if !test.tests_with(matrix_unit::TEST_MARK)?.is_empty() {
+            report.count(&mut matrix_unit::command(test))?;
+        }
+    }
+    // The run of all tests counted them as ignored.
+    report.tally.ignored = report.tally.ignored.saturating_sub(marked.len());
+    Ok(())
+}
+
 /// The same tests must pass with lesser kernels than this CPU's best: the scalar ones are the
 /// oracle and the fallback, the AVX2 ones are what most users have.
 fn forced_kernel_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
@@ -79,6 +97,7 @@ struct Report {
     steps: Vec<(&'static str, bool, Duration)>,
     tally: Tally,
     not_run: Vec<String>,
+    without_unit: Vec<String>,
 }
 
 impl Report {
@@ -124,6 +143,12 @@ impl Report {
             println!("not run, for want of the large graphs (get them: {}):", large_graphs::FETCH);
         }
         for name in &self.not_run {
+            println!("    {name}");
+        }
+        if !self.without_unit.is_empty() {
+            println!("not run, for want of a matrix unit ({}):", matrix_unit::REMEDY);
+        }
+        for name in &self.without_unit {
             println!("    {name}");
         }
         if self.tally.ignored > 0 {

@@ -10,6 +10,7 @@ mod args;
 mod checks;
 mod golden;
 mod large_graphs;
+mod matrix_unit;
 mod peer;
 mod python;
 mod tally;

@@ -364,7 +364,9 @@ mod tests {
     fn awkward() -> Vec<f32> {
         let mut all = vec![0.0, -0.0, 1e-40, -1e-40, f32::MIN_POSITIVE, 3e38, 1.0, -1.0];
         all.extend((0..60_000u32).map(|i| f32::from_bits(0x3f7f_0000 + i * 3)));
-        all.extend((0..3_000u32).map(|i| f32::from_bits(i.wrapping_mul(0x0019_660d) & 0xff7f_ffff)));
+        all.extend(
+            (0..3_000u32).map(|i| f32::from_bits(i.wrapping_mul(0x0019_660d) & 0xff7f_ffff)),
+        );
         all.retain(|x| x.abs() < 3.3e38);
         all
     }

@@ -552,12 +552,16 @@ mod tests {
     #[test]
     fn products_and_gradients_of_words_are_those_of_rounded_matrices() {
         let threads = Threads::new(2);
-        for (rows, cols, width, plain) in [(9, 33, 7, true), (700, 40, 65, false), (30, 900, 33, true)] {
+        for (rows, cols, width, plain) in
+            [(9, 33, 7, true), (700, 40, 65, false), (30, 900, 33, true)]
+        {
             let (x, _) = sparse(rows, cols, plain);
             let mut inputs = MaskedInputs::new(&x, &threads);
             inputs.set_masks((0..cols).map(class), &threads);
             let wave = |rows: usize, f: f32| {
-                Panels::from_matrix(&Matrix::from_fn(rows, width, |i, j| ((i + 3 * j) as f32 * f).sin()))
+                Panels::from_matrix(&Matrix::from_fn(rows, width, |i, j| {
+                    ((i + 3 * j) as f32 * f).sin()
+                }))
             };
             let (w, scale) = (wave(cols, 0.7), [vec![0.5; rows], vec![1.5; rows]]);
             let scale = [&scale[0][..], &scale[1][..]];

@@ -50,13 +50,8 @@ impl Layout {
 
     /// All eight registers of one size.
     pub(crate) const fn uniform(rows: u8, row_bytes: u16) -> Self {
-        let mut layout = Self {
-            palette: 1,
-            start_row: 0,
-            reserved: [0; 14],
-            row_bytes: [0; 16],
-            rows: [0; 16],
-        };
+        let mut layout =
+            Self { palette: 1, start_row: 0, reserved: [0; 14], row_bytes: [0; 16], rows: [0; 16] };
         let mut register = 0;
         while register < 8 {
             layout.row_bytes[register] = row_bytes;

@@ -43,8 +43,7 @@ fn steps_allocate_nothing() {
         ("blnn", "paper", "bf16"),
     ] {
         let mut config = Config::new();
-        for (key, value) in
-            [("method", method), ("objective", objective), ("precision", precision)]
+        for (key, value) in [("method", method), ("objective", objective), ("precision", precision)]
         {
             config.assign(&format!("{key}={value}")).unwrap();
         }

@@ -343,3 +343,5 @@ fn training_tape(
 mod battery;
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod precision;

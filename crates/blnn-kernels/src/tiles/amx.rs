@@ -36,7 +36,9 @@ impl Tiles for Amx {
     unsafe fn configure() -> Self {
         // SAFETY: the caller promises that the CPU has the instruction and the system allows it;
         // the layout is valid for palette 1.
-        unsafe { instruction!("ldtilecfg [{layout}]", [readonly], layout = in(reg) &raw const LAYOUT,) };
+        unsafe {
+            instruction!("ldtilecfg [{layout}]", [readonly], layout = in(reg) &raw const LAYOUT,)
+        };
         Self(())
     }
 

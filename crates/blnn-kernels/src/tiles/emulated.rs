@@ -118,7 +118,10 @@ mod tests {
     fn a_product_of_pairs_adds_to_what_is_there() {
         let mut tiles = Emulated::with(Layout::uniform(2, 8));
         // A is 2×4 (two pairs a row), B is 4×2 (two rows of pairs).
-        let (a, b) = ([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]], [[1.0, -1.0], [2.0, 0.5], [4.0, 3.0], [-2.0, 1.0]]);
+        let (a, b) = (
+            [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]],
+            [[1.0, -1.0], [2.0, 0.5], [4.0, 3.0], [-2.0, 1.0]],
+        );
         for m in 0..2 {
             for k in 0..2 {
                 tiles.registers[1][m][k] = bf16(a[m][2 * k]) | bf16(a[m][2 * k + 1]) << 16;

@@ -283,7 +283,15 @@ fn hidden_layer_and_convolution() {
         let c1 = bench.tape.matrix(NODES, WIDTH, true);
         let [u, c, h] = [(); 3].map(|()| bench.tape.matrix(NODES, OUT, true));
         let vars = [outputs[1], c1, u];
-        bench.tape.push(HiddenLayer::new(vars, conv2, layers[0], 1, batch(), true, Arithmetic::F32));
+        bench.tape.push(HiddenLayer::new(
+            vars,
+            conv2,
+            layers[0],
+            1,
+            batch(),
+            true,
+            Arithmetic::F32,
+        ));
         bench.tape.push(Convolve::new([u, c, h], layers[1], 1, batch(), true, HIDDEN));
         let weights = sample(NODES, OUT, 0.9);
         bench.tape.push(Dot { input: h, weights, loss: bench.loss.clone() });

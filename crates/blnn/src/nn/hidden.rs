@@ -123,7 +123,18 @@ impl HiddenLayer {
         let source = Source { from_inputs: true, narrow: arithmetic.is_bf16() };
         let norm = BatchNorm::new(layer, view, normalization, source);
         let (blocks, shares, factor) = (Vec::new(), Vec::new(), Operand::new(arithmetic));
-        Self { input, propagated, output, weight, norm, gradient, arithmetic, factor, blocks, shares }
+        Self {
+            input,
+            propagated,
+            output,
+            weight,
+            norm,
+            gradient,
+            arithmetic,
+            factor,
+            blocks,
+            shares,
+        }
     }
 }
 
@@ -198,8 +209,7 @@ impl HiddenLayer {
         self.blocks.resize_with(SHARDS, || Block::new(weight.shape(), arithmetic));
         let weight = self.factor.prepare(weight.rows_ref(0..weight.rows()), Uses::WEIGHTS);
         let mut blocks = self.blocks.iter_mut();
-        let mut shards =
-            parts.map(|part| (part, blocks.next().expect("a block for each shard")));
+        let mut shards = parts.map(|part| (part, blocks.next().expect("a block for each shard")));
         run.threads.for_each_owned(&mut shards, |_, (part, block)| {
             for rows in blocks_of(part.range(), arithmetic) {
                 let Block { hidden, hidden_operand, projected, .. } = &mut **block;
