@@ -12,7 +12,6 @@
 //! Each list of columns is cut into blocks, so that the rows of `W` (or `G`) that a block can
 //! touch stay in a near cache while all lists are walked through that block.
 
-use std::cell::RefCell;
 use std::ops::Range;
 
 use crate::bf16::{Panels16, View16, WORDS, pack_rows};
@@ -242,13 +241,12 @@ impl MaskedInputs {
     }
 }
 
-thread_local! {
-    /// Sums of a cell, before they are rounded.
-    static SUMS: RefCell<Panels> = RefCell::default();
-}
-
-/// Rows of a cell summed at a time where the weights are one block.
+/// Rows summed at a time before they are rounded.
 const ROWS_AT_ONCE: usize = 64;
+
+/// Sums of one mask. Aligned like a panel's rows.
+#[repr(align(128))]
+struct Sums([f32; ROWS_AT_ONCE * PANEL]);
 
 impl MaskedInputs {
     /// [`MaskedInputs::product`] with weights and results of bfloat16; the sums are `f32`.
@@ -267,27 +265,34 @@ impl MaskedInputs {
         let shape = (out[0].rows(), out[0].cols());
         assert_eq!(shape, (self.rows(), w.cols()), "masked product: output shape");
         assert!(scale.iter().all(|s| s.len() == self.rows()), "masked product: one scale a row");
-        let partition = &self.rows.partition;
-        let tallest = (0..partition.shards()).map(|s| partition.range(s).len()).max().unwrap_or(0);
-        let step = if self.rows.blocks == 1 { ROWS_AT_ONCE } else { tallest.max(1) };
-        threads.for_each_cell16(partition, out, |cell, [first, second]| {
-            SUMS.with_borrow_mut(|sums| {
-                if sums.rows() < 2 * step {
-                    *sums = Panels::zeros(2 * step, PANEL);
-                }
-                let outputs = first.chunks_mut(step * WORDS).zip(second.chunks_mut(step * WORDS));
-                for (start, (first, second)) in cell.rows.clone().step_by(step).zip(outputs) {
-                    let rows = start..start + first.len() / WORDS;
-                    let sums = sums.data_mut().split_at_mut(step * PANEL);
-                    let [a, b] = [sums.0, sums.1].map(|s| &mut s[..rows.len() * PANEL]);
-                    for block in 0..self.rows.blocks {
-                        masked_words(self, rows.clone(), block, w.panel(cell.panel), scale, a, b);
-                    }
-                    pack_rows(a, first);
-                    pack_rows(b, second);
-                }
-            });
+        threads.for_each_cell16(&self.rows.partition, out, |cell, [first, second]| {
+            let (first, second) =
+                (first.chunks_mut(ROWS_AT_ONCE * WORDS), second.chunks_mut(ROWS_AT_ONCE * WORDS));
+            let starts = cell.rows.clone().step_by(ROWS_AT_ONCE);
+            for (start, (first, second)) in starts.zip(first.zip(second)) {
+                let rows = start..start + first.len() / WORDS;
+                self.few_rows16(rows, w.panel(cell.panel), scale, first, second);
+            }
         });
+    }
+
+    /// At most [`ROWS_AT_ONCE`] rows of [`MaskedInputs::product16`]. All blocks are walked for
+    /// these few: words are small enough for all weights of a panel to stay near.
+    fn few_rows16(
+        &self,
+        rows: Range<usize>,
+        w: &[f32],
+        scale: [&[f32]; 2],
+        first: &mut [f32],
+        second: &mut [f32],
+    ) {
+        let mut sums = [(); 2].map(|()| Sums([0.0; ROWS_AT_ONCE * PANEL]));
+        let [a, b] = sums.each_mut().map(|sums| &mut sums.0[..rows.len() * PANEL]);
+        for block in 0..self.rows.blocks {
+            masked_words(self, rows.clone(), block, w, scale, a, b);
+        }
+        pack_rows(a, first);
+        pack_rows(b, second);
     }
 
     /// [`MaskedInputs::gradient`] from sources of bfloat16.

@@ -36,8 +36,8 @@ pub(crate) struct HiddenLayer {
     norm: BatchNorm,
     gradient: bool,
     arithmetic: Arithmetic,
-    /// W, and Wᵀ in the backward pass.
-    factor: Operand,
+    /// W and Wᵀ.
+    factors: [Operand; 2],
     /// One a shard.
     blocks: Vec<Block>,
     /// A shard's share of the gradient of W.
@@ -122,7 +122,8 @@ impl HiddenLayer {
     ) -> Self {
         let source = Source { from_inputs: true, narrow: arithmetic.is_bf16() };
         let norm = BatchNorm::new(layer, view, normalization, source);
-        let (blocks, shares, factor) = (Vec::new(), Vec::new(), Operand::new(arithmetic));
+        let (blocks, shares, factors) =
+            (Vec::new(), Vec::new(), [(); 2].map(|()| Operand::new(arithmetic)));
         Self {
             input,
             propagated,
@@ -131,7 +132,7 @@ impl HiddenLayer {
             norm,
             gradient,
             arithmetic,
-            factor,
+            factors,
             blocks,
             shares,
         }
@@ -207,7 +208,7 @@ impl HiddenLayer {
         let scale = run.views.view(self.norm.view()).scale();
         let (norm, arithmetic) = (&self.norm, self.arithmetic);
         self.blocks.resize_with(SHARDS, || Block::new(weight.shape(), arithmetic));
-        let weight = self.factor.prepare(weight.rows_ref(0..weight.rows()), Uses::WEIGHTS);
+        let weight = self.factors[0].prepare(weight.rows_ref(0..weight.rows()), Uses::WEIGHTS);
         let mut blocks = self.blocks.iter_mut();
         let mut shards = parts.map(|part| (part, blocks.next().expect("a block for each shard")));
         run.threads.for_each_owned(&mut shards, |_, (part, block)| {
@@ -233,7 +234,7 @@ impl HiddenLayer {
             std::array::from_fn(|s| parts[s].take().zip(buffers.next()).expect("SHARDS shards"));
         let (norm, arithmetic) = (&self.norm, self.arithmetic);
         let transposed = transposed.rows_ref(0..transposed.rows());
-        let transposed = self.factor.prepare(transposed, Uses::WEIGHTS);
+        let transposed = self.factors[1].prepare(transposed, Uses::WEIGHTS);
         run.threads.for_each_owned(&mut shards, |shard, (part, (block, share))| {
             share.data_mut().fill(0.0);
             let first = part.range().start;
