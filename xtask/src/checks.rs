@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::tally::Tally;
 use crate::test_binaries::{self, TestBinary};
-use crate::{browser, large_graphs, workspace};
+use crate::{browser, large_graphs, matrix_unit, workspace};
 
 /// Packages whose results depend on the kernels.
 const NUMERIC_PACKAGES: [&str; 2] = ["blnn-kernels", "blnn"];
@@ -37,6 +37,7 @@ fn run_all(report: &mut Report) -> Result<()> {
     })?;
     let tests = report.step("compile the tests", |_| test_binaries::build())?;
     report.step("tests", |report| all_tests(report, &tests))?;
+    report.step("tests of the matrix unit", |report| matrix_unit_tests(report, &tests))?;
     report.step("tests with lesser kernels", |report| forced_kernel_tests(report, &tests))?;
     report.step("documentation", |_| {
         // `--lib`: the command and the library are both called blnn and would overwrite each other.
@@ -87,6 +88,24 @@ impl NotRun {
         }
         Ok(Self { want, remedy, names })
     }
+}
+
+/// What only a CPU with a matrix unit can run; elsewhere it is listed, not counted.
+fn matrix_unit_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
+    let mark = matrix_unit::TEST_MARK;
+    let marked = NotRun::new("a matrix unit", matrix_unit::REMEDY, mark, tests)?;
+    // The run of all tests counted them as ignored.
+    report.tally.ignored = report.tally.ignored.saturating_sub(marked.names.len());
+    if !matrix_unit::is_here() {
+        report.not_run.push(marked);
+        return Ok(());
+    }
+    for test in tests {
+        if !test.tests_with(mark)?.is_empty() {
+            report.count(&mut matrix_unit::command(test))?;
+        }
+    }
+    Ok(())
 }
 
 /// The same tests must pass with lesser kernels than this CPU's best: the scalar ones are the
@@ -151,7 +170,7 @@ impl Report {
 
     fn print_not_run(&self) {
         for NotRun { want, remedy, names } in &self.not_run {
-            println!("not run, for want of {want} (get it: {remedy}):");
+            println!("not run, for want of {want} ({remedy}):");
             for name in names {
                 println!("    {name}");
             }

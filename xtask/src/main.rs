@@ -11,6 +11,7 @@ mod browser;
 mod checks;
 mod golden;
 mod large_graphs;
+mod matrix_unit;
 mod peer;
 mod python;
 mod tally;

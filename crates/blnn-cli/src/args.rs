@@ -147,6 +147,10 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "METHOD", value_parser = method())]
     pub(crate) method: Option<Method>,
 
+    /// Arithmetic of the training: auto, f32 or bf16
+    #[arg(long, value_name = "TYPE", default_value = "auto")]
+    pub(crate) precision: String,
+
     /// How to print the results
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
@@ -184,7 +188,12 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "SEED")]
     pub(crate) seed: Option<u64>,
 
-    /// Arithmetic of the training; f32 is the only one so far
+    /// Arithmetic of the training: auto, f32 or bf16 [default: auto]
+    ///
+    /// bf16 rounds the operands of matrix products to 16 bits; weights and sums stay f32. auto is
+    /// bf16 where the CPU has a matrix unit (AMX), otherwise f32. The run's config.toml names the
+    /// one that was chosen, and a resumed run keeps it. A config file or --set that names one
+    /// comes before the default.
     #[arg(long, value_name = "TYPE")]
     pub(crate) precision: Option<String>,
 }

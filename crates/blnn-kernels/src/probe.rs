@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::par::Threads;
 use crate::simd::{Simd, dispatch};
-use crate::wide::sum_listed;
+use crate::wide::{Floats, sum_listed};
 use crate::{PANEL, Panels};
 
 /// The peaks of a machine, over all threads.
@@ -124,7 +124,7 @@ unsafe fn sum_rows_kernel<S: Simd>(list: &[u32], x: &[f32]) -> f32 {
     let rows = x.len() / PANEL;
     assert!(list.iter().all(|&j| (j as usize) < rows), "listed rows lie in the panel");
     // SAFETY: checked above; the wrapper has the instructions of `S`.
-    unsafe { sum_listed::<S>(list, x.as_ptr()).sum() }
+    unsafe { sum_listed::<S, Floats>(list, x.as_ptr()).sum() }
 }
 
 #[cfg(test)]

@@ -23,14 +23,20 @@ pub enum Store {
 /// If the shapes disagree.
 #[track_caller]
 pub fn product(a: &RowsRef<'_>, b: &Panels, out: &mut RowsMut<'_>, store: Store) {
+    product_rows(a, &b.rows_ref(0..b.rows()), out, store);
+}
+
+/// [`product`] with some rows of a matrix as the weights.
+#[track_caller]
+pub(crate) fn product_rows(a: &RowsRef<'_>, b: &RowsRef<'_>, out: &mut RowsMut<'_>, store: Store) {
     assert_eq!(a.panels(), b.rows().div_ceil(PANEL), "product: A's columns, B's rows");
     assert_eq!((a.rows(), b.panels()), (out.rows(), out.panels()), "product: output shape");
     if a.rows() == 0 {
         return;
     }
-    let (inputs, stride) = a.strided();
+    let ((inputs, stride), (all, panel_floats)) = (a.strided(), b.strided());
     for p in 0..b.panels() {
-        let (panel, following) = (b.panel(p), &b.data()[p * b.rows() * PANEL..]);
+        let (panel, following) = (b.panel(p), &all[p * panel_floats..]);
         for (block, weights) in panel.chunks(DEPTH * PANEL).enumerate() {
             let inputs = &inputs[block * (DEPTH / PANEL) * stride..];
             let next = &following[block * DEPTH * PANEL + weights.len()..];

@@ -2,7 +2,7 @@
 //! counting. Divided by measured seconds it gives rates to hold against the machine's peaks.
 
 use crate::graph::{Features, Graph};
-use crate::plan::{Method, Objective, Plan};
+use crate::plan::{Method, Objective, Plan, Precision};
 
 /// The work of one stage of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,7 +18,13 @@ pub struct StageCost {
 /// Passes over a layer in a step: both networks forwards, the online one backwards.
 const PASSES: f64 = 3.0;
 
-const FLOAT_BYTES: f64 = 4.0;
+/// Bytes of a value that propagation or a product with the attributes gathers.
+fn stored_bytes(plan: &Plan) -> f64 {
+    match plan.precision {
+        Precision::F32 => 4.0,
+        Precision::Bf16 => 2.0,
+    }
+}
 
 /// The work of one step, for the stages whose work can be counted. Random draws enter by their
 /// expectation.
@@ -35,10 +41,10 @@ pub fn step_cost(graph: &Graph, plan: &Plan) -> Vec<StageCost> {
         dense_stage("predict", predictor_operations(graph, plan)),
         dense_stage("dense", hidden_operations(graph, plan)),
         inputs(graph, plan),
-        gathering_stage("gather", propagated_floats(graph, plan), 1.0),
+        gathering_stage("gather", propagated_floats(graph, plan), 1.0, stored_bytes(plan)),
     ];
     if plan.method == Method::Blnn {
-        stages.push(gathering_stage("attention", attended_floats(graph, plan), 2.0));
+        stages.push(gathering_stage("attention", attended_floats(graph, plan), 2.0, 4.0));
     }
     stages
 }
@@ -47,8 +53,13 @@ fn dense_stage(stage: &'static str, operations: f64) -> StageCost {
     StageCost { stage, operations, gathered_bytes: 0.0 }
 }
 
-fn gathering_stage(stage: &'static str, floats: f64, operations_a_float: f64) -> StageCost {
-    let (operations, gathered_bytes) = (floats * operations_a_float, floats * FLOAT_BYTES);
+fn gathering_stage(
+    stage: &'static str,
+    values: f64,
+    operations_a_value: f64,
+    bytes_a_value: f64,
+) -> StageCost {
+    let (operations, gathered_bytes) = (values * operations_a_value, values * bytes_a_value);
     StageCost { stage, operations, gathered_bytes }
 }
 
@@ -71,7 +82,8 @@ fn inputs(graph: &Graph, plan: &Plan) -> StageCost {
         Features::Sparse(x) => {
             // Columns that both views keep are summed once for both.
             let kept = 1.0 - f64::from(plan.feature_drop[0]) * f64::from(plan.feature_drop[1]);
-            gathering_stage("inputs", PASSES * x.values().len() as f64 * kept * width, 1.0)
+            let values = PASSES * x.values().len() as f64 * kept * width;
+            gathering_stage("inputs", values, 1.0, stored_bytes(plan))
         }
         Features::Dense(x) => {
             let product = 2.0 * (x.rows() * x.cols()) as f64 * width;
@@ -128,6 +140,10 @@ mod tests {
         assert_eq!(of(&all, "gather").gathered_bytes, 3.0 * 4.0 * 32.0 * 2.0 * listed);
         let some = costs(1000, |plan| plan.edge_drop = [0.5, 0.5]);
         assert!(of(&some, "gather").gathered_bytes < of(&all, "gather").gathered_bytes);
+        let halved = costs(1000, |plan| {
+            (plan.edge_drop, plan.precision) = ([0.0, 0.0], Precision::Bf16);
+        });
+        assert_eq!(2.0 * of(&halved, "gather").gathered_bytes, of(&all, "gather").gathered_bytes);
         assert!(
             costs(1000, |plan| plan.method = Method::Bgrl).iter().all(|c| c.stage != "attention")
         );

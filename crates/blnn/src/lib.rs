@@ -40,7 +40,7 @@ pub use cost::{StageCost, step_cost};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{Features, Graph, Splits};
 pub use nearest::slip;
-pub use plan::{Method, Objective, Plan, Statistics};
+pub use plan::{Kernels, Method, Objective, Plan, Precision, Statistics};
 pub use run::{Record, RunFolder};
 pub use run_report::{MapMethod, ReportOptions, report_run};
 pub use stored_run::{StoredRun, Summary};

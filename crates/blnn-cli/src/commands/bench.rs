@@ -22,6 +22,8 @@ struct Measurement {
     graph: String,
     method: String,
     precision: String,
+    /// Vector instructions and dense products.
+    kernels: String,
     threads: usize,
     /// Median.
     seconds_per_epoch: f64,
@@ -59,6 +61,7 @@ fn measure_in_child(args: &BenchArgs, graph: &str) -> anyhow::Result<Measurement
     child.args(["bench", "--here", "--format", "json"]);
     child.args(["--epochs", &args.epochs.to_string()]);
     child.args(["--threads", &args.machine.threads.to_string()]);
+    child.args(["--precision", &args.precision]);
     if let Some(method) = args.method {
         child.args(["--method", method.name()]);
     }
@@ -78,6 +81,7 @@ fn measure(args: &BenchArgs, name: &str) -> anyhow::Result<Measurement> {
     if let Some(method) = args.method {
         config.flag("method", method.name());
     }
+    config.flag("precision", args.precision.as_str());
     let plan = config.resolve(&dataset_name(name))?;
     let graph = load_graph(name, args.machine.data_dir.as_deref())?;
     let threads = Threads::new(args.machine.threads.into());
@@ -98,7 +102,8 @@ fn measure(args: &BenchArgs, name: &str) -> anyhow::Result<Measurement> {
     Ok(Measurement {
         graph: graph.name().to_owned(),
         method: plan.method().name().to_owned(),
-        precision: plan.precision().to_owned(),
+        precision: plan.precision().name().to_owned(),
+        kernels: plan.precision().kernels().to_string(),
         threads: threads.count(),
         seconds_per_epoch,
         peak_rss_mb: peak_rss_mb()?,
@@ -157,8 +162,8 @@ fn peak_of(status: &str) -> Option<f64> {
 
 fn table_head() -> String {
     format!(
-        "{:<12} {:<11} {:>7} {:>12} {:>10}  {}",
-        "graph", "method", "threads", "ms/epoch", "peak MB", "stages"
+        "{:<12} {:<11} {:<9} {:>7} {:>12} {:>10}  {}",
+        "graph", "method", "precision", "threads", "ms/epoch", "peak MB", "stages"
     )
 }
 
@@ -175,9 +180,10 @@ fn table_row(m: &Measurement) -> String {
     };
     let stages: Vec<String> = m.stages.iter().map(percent).collect();
     format!(
-        "{:<12} {:<11} {:>7} {:>12.1} {:>10.0}  {}",
+        "{:<12} {:<11} {:<9} {:>7} {:>12.1} {:>10.0}  {}",
         m.graph,
         m.method,
+        m.precision,
         m.threads,
         1e3 * m.seconds_per_epoch,
         m.peak_rss_mb,

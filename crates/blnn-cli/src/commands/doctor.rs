@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use blnn::Precision;
 use blnn::data::{self, folders};
 use blnn_kernels::probe::Peaks;
 use blnn_kernels::{Isa, Threads, isa};
@@ -44,6 +45,9 @@ struct Findings {
     available: Vec<&'static str>,
     /// The one in use.
     kernels: &'static str,
+    /// What `--precision auto` chooses here, and the kernels of its dense products.
+    precision: &'static str,
+    products: &'static str,
     cores: usize,
     threads: usize,
     memory_gb: Option<f64>,
@@ -89,6 +93,8 @@ fn examine(args: &DoctorArgs) -> Findings {
         cpu: std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| cpu_name(&text)),
         available: Isa::available().into_iter().map(Isa::name).collect(),
         kernels: isa().name(),
+        precision: Precision::auto().name(),
+        products: Precision::auto().kernels().dense,
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         threads: threads.count(),
         memory_gb: gigabytes(&memory, "MemTotal"),
@@ -131,6 +137,7 @@ fn rows(found: &Findings) -> Vec<(&'static str, String)> {
         ("blnn", found.version.to_owned()),
         ("cpu", found.cpu.clone().unwrap_or_else(unknown)),
         ("kernels", format!("{} (this CPU has {})", found.kernels, found.available.join(", "))),
+        ("precision", format!("auto is {}: {} products", found.precision, found.products)),
         ("threads", format!("{} on {} cores", found.threads, found.cores)),
         ("memory", memory.unwrap_or_else(unknown)),
         ("data", format!("{datasets} (looked for in {})", folders.join(", "))),

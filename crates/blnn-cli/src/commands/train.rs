@@ -63,12 +63,12 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
 /// The settings and the folder of the run. A run that is resumed has its own settings beneath
 /// what is given now, in the place of preset and default.
 fn resolve(args: &TrainArgs) -> anyhow::Result<(Plan, PathBuf)> {
-    let config = given(&args.settings)?;
+    let config = given(&args.settings, args.resume)?;
     let dataset = match &args.own.edges {
         Some(edges) => blnn::data::own::name_of(edges),
         None => dataset_name(named(args)),
     };
-    let plan = config.resolve(&dataset)?;
+    let plan = config.resolve_on_this_machine(&dataset)?;
     let root = args.out.clone().unwrap_or_else(|| {
         let (method, seed) = (plan.method().name(), plan.seed());
         PathBuf::from("runs").join(format!("{dataset}-{method}-seed{seed}"))
@@ -83,7 +83,7 @@ fn resolve(args: &TrainArgs) -> anyhow::Result<(Plan, PathBuf)> {
 }
 
 /// What the command line says, lowest layer first.
-fn given(args: &SettingArgs) -> anyhow::Result<Config> {
+fn given(args: &SettingArgs, resume: bool) -> anyhow::Result<Config> {
     let mut config = Config::new();
     if let Some(path) = &args.config {
         config.file(path)?;
@@ -100,8 +100,10 @@ fn given(args: &SettingArgs) -> anyhow::Result<Config> {
     if let Some(seed) = args.seed {
         config.flag("seed", seed);
     }
-    if let Some(precision) = &args.precision {
-        config.flag("precision", precision.as_str());
+    // A run that is resumed keeps its precision; `auto` may mean another one on this machine.
+    let keep = |name: &&str| !(resume && *name == "auto");
+    if let Some(precision) = args.precision.as_deref().filter(keep) {
+        config.flag("precision", precision);
     }
     Ok(config)
 }
