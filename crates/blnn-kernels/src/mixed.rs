@@ -132,11 +132,10 @@ impl Operand {
 
     /// Prepares rows of a matrix for the given uses. With [`Arithmetic::F32`] this does nothing.
     pub fn prepare<'a>(&'a mut self, x: RowsRef<'a>, uses: Uses) -> Prepared<'a> {
-        match self.arithmetic.0 {
-            Kind::F32 => {}
-            Kind::Rounded => self.round(&x),
-            #[allow(unreachable_patterns, reason = "on targets without a matrix unit")]
-            _ => self.pack(&x, uses),
+        if self.arithmetic.uses_tiles() {
+            self.pack(&x, uses);
+        } else if self.arithmetic.is_bf16() {
+            self.round(&x);
         }
         self.prepared(x)
     }
@@ -176,9 +175,10 @@ impl Operand {
 impl Prepared<'_> {
     /// The operand as the `f32` kernels read it.
     fn floats(&self) -> RowsRef<'_> {
-        match self.buffers.arithmetic.0 {
-            Kind::F32 => self.plain.clone(),
-            _ => self.buffers.rounded.rows_ref(0..self.plain.rows()),
+        if self.buffers.arithmetic.is_bf16() {
+            self.buffers.rounded.rows_ref(0..self.plain.rows())
+        } else {
+            self.plain.clone()
         }
     }
 }
@@ -249,7 +249,7 @@ mod tests {
         Matrix::from_fn(rows, cols, |i, j| ((i * 31 + j * 17) as f32 * 0.13 + seed).sin())
     }
 
-    /// Σ_k of rounded operands in double precision.
+    /// The sum of products of rounded operands in double precision.
     fn naive(depth: usize, a: impl Fn(usize) -> f32, b: impl Fn(usize) -> f32) -> f32 {
         let term = |k| f64::from(bf16::round(a(k))) * f64::from(bf16::round(b(k)));
         (0..depth).map(term).sum::<f64>() as f32

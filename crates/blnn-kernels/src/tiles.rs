@@ -12,6 +12,11 @@
 //! - *turned*: pairs transposed, word `j` of row `m` is `(x[j][m], x[j + 16][m])`: the left
 //!   operand of `Aᵀ · B`.
 
+#![cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux")),
+    allow(dead_code, reason = "no other target has tile registers yet")
+)]
+
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(crate) mod amx;
 #[cfg(test)]

@@ -37,7 +37,7 @@ impl Tiles for Amx {
         // SAFETY: the caller promises that the CPU has the instruction and the system allows it;
         // the layout is valid for palette 1.
         unsafe {
-            instruction!("ldtilecfg [{layout}]", [readonly], layout = in(reg) &raw const LAYOUT,)
+            instruction!("ldtilecfg [{layout}]", [readonly], layout = in(reg) &raw const LAYOUT,);
         };
         Self(())
     }

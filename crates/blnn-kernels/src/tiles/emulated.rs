@@ -130,9 +130,9 @@ mod tests {
         }
         tiles.registers[0][1][1] = 100f32.to_bits();
         tiles.multiply::<0, 1, 2>();
-        for m in 0..2 {
+        for (m, row) in a.iter().enumerate() {
             for n in 0..2 {
-                let sum: f32 = (0..4).map(|k| a[m][k] * b[k][n]).sum();
+                let sum: f32 = row.iter().zip(&b).map(|(a, b)| a * b[n]).sum();
                 let old = if (m, n) == (1, 1) { 100.0 } else { 0.0 };
                 assert_eq!(f32::from_bits(tiles.registers[0][m][n]), old + sum);
             }
