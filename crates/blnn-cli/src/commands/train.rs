@@ -309,11 +309,15 @@ fn what_next(
     rows
 }
 
+fn is_npy(file: &str) -> bool {
+    Path::new(file).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npy"))
+}
+
 /// What `blnn eval --labels` takes for this graph, if it has labels.
 fn labels_words(args: &TrainArgs, outcome: &Outcome) -> Option<String> {
     let own = &args.own;
     match (&own.label, &own.nodes) {
-        (Some(file), _) if file.ends_with(".npy") => Some(shell_word(Path::new(file))),
+        (Some(file), _) if is_npy(file) => Some(shell_word(Path::new(file))),
         (Some(column), Some(nodes)) => {
             let column = shell_word(Path::new(column));
             let id = own.id_column.as_deref().map_or_else(String::new, |id| {

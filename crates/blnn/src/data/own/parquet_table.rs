@@ -404,16 +404,15 @@ impl Cursor {
             }
             let place = row + lists.len();
             let value = if defined == self.most { values.next() } else { None };
-            match (lists.last_mut(), value) {
-                (Some(list), Some(value)) => list.push(value),
-                _ => {
-                    let message = format!(
-                        "column `{}` has an empty list or value; fill it in, or leave the column \
-                         out with --skip-column",
-                        self.name
-                    );
-                    return Err(at_row(parse(message), place));
-                }
+            if let (Some(list), Some(value)) = (lists.last_mut(), value) {
+                list.push(value);
+            } else {
+                let message = format!(
+                    "column `{}` has an empty list or value; fill it in, or leave the column \
+                     out with --skip-column",
+                    self.name
+                );
+                return Err(at_row(parse(message), place));
             }
         }
         Ok(lists)
