@@ -12,6 +12,7 @@ use crate::commands::doctor::DoctorArgs;
 use crate::commands::eval::EvalArgs;
 use crate::commands::report::ReportArgs;
 use crate::commands::reproduce::ReproduceArgs;
+use crate::commands::shell::{CompletionsArgs, ManArgs};
 use crate::commands::similar::SimilarArgs;
 use crate::own_graph::OwnGraphArgs;
 
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Reproduce(ReproduceArgs),
     Datasets(DatasetsArgs),
     Doctor(DoctorArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 /// How results are printed on stdout.

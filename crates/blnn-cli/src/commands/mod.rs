@@ -7,6 +7,7 @@ pub(crate) mod eval;
 mod eval_report;
 pub(crate) mod report;
 pub(crate) mod reproduce;
+pub(crate) mod shell;
 pub(crate) mod similar;
 pub(crate) mod train;
 

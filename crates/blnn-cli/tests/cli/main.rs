@@ -15,5 +15,6 @@ mod help;
 mod report;
 #[cfg(unix)]
 mod reproduce;
+mod shell;
 #[cfg(unix)]
 mod train;
