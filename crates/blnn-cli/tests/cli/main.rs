@@ -9,7 +9,11 @@ mod common;
 mod bad_input;
 #[cfg(target_os = "linux")]
 mod bench;
+#[cfg(unix)]
+mod docs;
 mod eval;
 mod help;
+#[cfg(unix)]
+mod own_graph;
 #[cfg(unix)]
 mod train;
