@@ -10,8 +10,12 @@ mod doctor;
 mod bad_input;
 #[cfg(target_os = "linux")]
 mod bench;
+#[cfg(unix)]
+mod docs;
 mod eval;
 mod help;
+#[cfg(unix)]
+mod own_graph;
 mod report;
 #[cfg(unix)]
 mod reproduce;

@@ -112,7 +112,7 @@ mod tests {
             file.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()).collect();
         assert_eq!(
             rows,
-            ["{id: \"ä\", embedding: [0.0, 0.5]}", "{id: \"b c\", embedding: [1.0, 1.5]}"]
+            ["{id: \"ä\", embedding: [0E0, 0.5]}", "{id: \"b c\", embedding: [1.0, 1.5]}"]
         );
     }
 }

@@ -1,5 +1,7 @@
 //! Edge lists in delimited text: two columns of ids, and others that are passed over.
 
+use std::borrow::Cow;
+
 use blnn_kernels::Threads;
 
 use super::ColumnNames;
@@ -7,15 +9,16 @@ use super::columns::{find_ends, told};
 use super::endpoints::EndPoints;
 use super::ids::whole_number;
 use super::record::{Separator, Split, split};
-use super::text_table::{Pieces, TextTable};
+use super::text_edges::TextEdges;
+use super::text_table::{Pieces, Record, TextTable, cut};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Where the two ends stand in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) ends: [usize; 2],
-    width: usize,
-    separator: Separator,
+    pub(crate) width: usize,
+    pub(crate) separator: Separator,
 }
 
 /// Finds the two columns, and takes the first record as the header if it is one: if it names
@@ -74,20 +77,58 @@ pub(crate) fn read(
     if table.map_pieces(threads, piece, |block| ends.push_numbers(block))? == Pieces::All {
         return Ok(ends);
     }
-    table.for_each(|record| {
-        let id = |end: usize| {
-            let id = record.text(layout.ends[end])?;
-            if id.is_empty() {
-                let end = ["source", "target"][end];
-                let message = format!("the {end} is empty; fill it in or remove the line");
-                return Err(Error::new(ErrorKind::Parse, message));
+    read_texts(table, layout, ends, threads)
+}
+
+/// Reads on with ids that are texts, after edges between numbers.
+fn read_texts(
+    table: &mut TextTable<'_>,
+    layout: Layout,
+    before: EndPoints,
+    threads: &Threads,
+) -> Result<EndPoints> {
+    let mut edges = TextEdges::new();
+    if let EndPoints::Numbers(blocks) = before {
+        for [source, target] in blocks.into_iter().flatten() {
+            edges.push(&source.to_string(), &target.to_string());
+        }
+    }
+    loop {
+        let (window, unquoted) = table.window();
+        let length = window.len();
+        if unquoted && edges.add(&cut(window), layout, threads) {
+            if !table.advance(length)? {
+                break;
             }
-            Ok(id)
-        };
-        ends.push(&id(0)?, &id(1)?);
-        Ok(())
-    })?;
-    Ok(ends)
+            continue;
+        }
+        table.see_window(&mut |record| {
+            edges.push(&id_of(record, layout, 0)?, &id_of(record, layout, 1)?);
+            Ok(())
+        })?;
+        if !table.advance(0)? {
+            break;
+        }
+    }
+    let (ids, pairs) = edges.finish(threads);
+    // Quotes or blank lines alone do not make texts of numbers.
+    if ids.iter().all(|id| whole_number(id.as_bytes()).is_some()) {
+        let number = |id: u32| whole_number(ids.get(id).as_bytes()).unwrap_or(0);
+        let mut ends = EndPoints::new();
+        ends.push_numbers(pairs.iter().map(|pair| pair.map(number)).collect());
+        return Ok(ends);
+    }
+    Ok(EndPoints::Texts { ids, pairs })
+}
+
+fn id_of<'r>(record: &Record<'r>, layout: Layout, end: usize) -> Result<Cow<'r, str>> {
+    let id = record.text(layout.ends[end])?;
+    if id.is_empty() {
+        let end = ["source", "target"][end];
+        let message = format!("the {end} is empty; fill it in or remove the line");
+        return Err(Error::new(ErrorKind::Parse, message));
+    }
+    Ok(id)
 }
 
 /// The edges in whole records without quotes, or none if anything in them needs a closer look.

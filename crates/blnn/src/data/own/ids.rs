@@ -1,8 +1,9 @@
 //! The nodes' ids: whole numbers where every id is one, else texts.
 
 use std::borrow::Cow;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
+use hashbrown::hash_table::Entry as TableEntry;
 use hashbrown::{HashMap, HashTable};
 
 /// The row of no node.
@@ -29,24 +30,46 @@ pub(crate) fn whole_number(text: &[u8]) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
+/// How texts are hashed: the numbers of texts follow from their order, so the seed may be any.
+pub(crate) type TextHasher = hashbrown::DefaultHashBuilder;
+
+/// Where a text stands, kept in the table itself: a look-up then touches the table and the text.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    start: usize,
+    length: u32,
+    number: u32,
+}
+
+impl Entry {
+    fn of(self, text: &[u8]) -> &[u8] {
+        &text[self.start..self.start + self.length as usize]
+    }
+}
+
 /// Different texts, numbered in the order in which they were first seen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interner {
-    text: String,
+    text: Vec<u8>,
     ends: Vec<usize>,
-    /// Numbers of texts, found by the hash of the text.
-    table: HashTable<u32>,
-    hasher: RandomState,
+    table: HashTable<Entry>,
+    hasher: TextHasher,
 }
 
 impl Interner {
+    pub(crate) fn new(hasher: TextHasher) -> Self {
+        Self { hasher, ..Self::default() }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
     pub(crate) fn get(&self, number: u32) -> &str {
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
-        &self.text[start..self.ends[number as usize]]
+        let bytes = &self.text[start..self.ends[number as usize]];
+        // Only whole texts are put in.
+        std::str::from_utf8(bytes).unwrap_or_default()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
@@ -54,25 +77,32 @@ impl Interner {
     }
 
     pub(crate) fn find(&self, text: &str) -> Option<u32> {
-        let hash = self.hasher.hash_one(text);
-        self.table.find(hash, |&number| self.get(number) == text).copied()
+        let hash = self.hasher.hash_one(text.as_bytes());
+        let same = |entry: &Entry| entry.of(&self.text) == text.as_bytes();
+        self.table.find(hash, same).map(|entry| entry.number)
     }
 
     /// The number of a text, and whether it is new.
     pub(crate) fn intern(&mut self, text: &str) -> (u32, bool) {
-        if let Some(number) = self.find(text) {
-            return (number, false);
-        }
+        self.intern_hashed(self.hasher.hash_one(text.as_bytes()), text.as_bytes())
+    }
+
+    /// The same for a text in UTF-8 whose hash is known.
+    pub(crate) fn intern_hashed(&mut self, hash: u64, text: &[u8]) -> (u32, bool) {
         let number = self.len() as u32;
-        self.text.push_str(text);
-        self.ends.push(self.text.len());
-        let hash = self.hasher.hash_one(text);
-        let Self { text, ends, table, hasher } = self;
-        let get = |number: u32| {
-            let start = number.checked_sub(1).map_or(0, |before| ends[before as usize]);
-            &text[start..ends[number as usize]]
+        let Self { text: all, table, hasher, ends } = self;
+        let slot = table.entry(
+            hash,
+            |entry| entry.of(all) == text,
+            |entry| hasher.hash_one(entry.of(all)),
+        );
+        let vacant = match slot {
+            TableEntry::Occupied(found) => return (found.get().number, false),
+            TableEntry::Vacant(vacant) => vacant,
         };
-        table.insert_unique(hash, number, |&other| hasher.hash_one(get(other)));
+        vacant.insert(Entry { start: all.len(), length: text.len() as u32, number });
+        all.extend_from_slice(text);
+        ends.push(all.len());
         (number, true)
     }
 }

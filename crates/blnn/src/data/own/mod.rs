@@ -35,6 +35,7 @@ mod node_text;
 mod parquet_table;
 mod record;
 mod structural;
+mod text_edges;
 mod text_table;
 mod understood;
 

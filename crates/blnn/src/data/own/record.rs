@@ -61,6 +61,11 @@ pub(crate) struct Field {
 }
 
 impl Field {
+    /// The same field in bytes that begin `offset` earlier.
+    pub(crate) fn moved(self, offset: usize) -> Self {
+        Self { start: self.start + offset, end: self.end + offset, ..self }
+    }
+
     /// The field as it stands in the bytes that were split.
     pub(crate) fn raw(self, bytes: &[u8]) -> &[u8] {
         &bytes[self.start..self.end]

@@ -141,6 +141,27 @@ impl<'a> TextTable<'a> {
         }
     }
 
+    /// The whole records at hand, and whether no field of them is quoted.
+    pub(crate) fn window(&self) -> (&[u8], bool) {
+        let window = self.chunks.window();
+        let whole = match memchr::memrchr(b'\n', window) {
+            _ if self.chunks.is_last() => window.len(),
+            Some(end) => end + 1,
+            None => 0,
+        };
+        let whole = &window[..whole];
+        (whole, memchr::memchr(b'"', whole).is_none())
+    }
+
+    /// Goes on behind `bytes` of the window, and reads on; false at the end of the table.
+    pub(crate) fn advance(&mut self, bytes: usize) -> Result<bool> {
+        self.chunks.consume(bytes);
+        if self.chunks.is_last() {
+            return Ok(false);
+        }
+        self.chunks.more().map(|()| true)
+    }
+
     /// Calls `see` with every record that is left, in order. What it complains about is told
     /// with the number of the line.
     pub(crate) fn for_each(
@@ -184,7 +205,10 @@ impl<'a> TextTable<'a> {
     }
 
     /// Calls `see` with the whole records of the window and moves it behind them.
-    fn see_window(&mut self, see: &mut impl FnMut(&Record<'_>) -> Result<()>) -> Result<()> {
+    pub(crate) fn see_window(
+        &mut self,
+        see: &mut impl FnMut(&Record<'_>) -> Result<()>,
+    ) -> Result<()> {
         let (window, last) = (self.chunks.window(), self.chunks.is_last());
         let mut fields = Vec::new();
         let mut at = 0;
@@ -246,8 +270,7 @@ impl<'a> TextTable<'a> {
     }
 
     /// Maps pieces of the table in parallel, in order: `map` gets whole records of plain text,
-    /// without a quote among them, and may decline. A window with quotes or with a piece that was
-    /// declined goes to `see` record by record, and so does everything after it.
+    /// without a quote among them, and may decline, which ends the matter before that window.
     pub(crate) fn map_pieces<T: Send>(
         &mut self,
         threads: &Threads,
@@ -255,16 +278,11 @@ impl<'a> TextTable<'a> {
         mut take: impl FnMut(T),
     ) -> Result<Pieces> {
         loop {
-            let window = self.chunks.window();
-            let whole = match memchr::memrchr(b'\n', window) {
-                _ if self.chunks.is_last() => window.len(),
-                Some(end) => end + 1,
-                None => 0,
-            };
-            let window = &window[..whole];
-            if memchr::memchr(b'"', window).is_some() {
+            let (window, unquoted) = self.window();
+            if !unquoted {
                 return Ok(Pieces::Declined);
             }
+            let whole = window.len();
             let mut pieces: Vec<(&[u8], Option<T>)> =
                 cut(window).into_iter().map(|piece| (piece, None)).collect();
             threads.for_each_owned(&mut pieces, |_, (bytes, out)| *out = map(bytes));
@@ -273,11 +291,9 @@ impl<'a> TextTable<'a> {
                 return Ok(Pieces::Declined);
             };
             mapped.into_iter().for_each(&mut take);
-            self.chunks.consume(whole);
-            if self.chunks.is_last() {
+            if !self.advance(whole)? {
                 return Ok(Pieces::All);
             }
-            self.chunks.more()?;
         }
     }
 }
@@ -292,7 +308,7 @@ pub(crate) enum Pieces {
 }
 
 /// `window` in at most [`PIECES`] pieces that end at line ends. The cut depends on the bytes only.
-fn cut(window: &[u8]) -> Vec<&[u8]> {
+pub(crate) fn cut(window: &[u8]) -> Vec<&[u8]> {
     let step = window.len().div_ceil(PIECES).max(1 << 14);
     let mut pieces = Vec::with_capacity(PIECES);
     let mut rest = window;

@@ -1,0 +1,142 @@
+//! A user's own graph, from files to embeddings.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{TINY, blnn, finish, names, read, refusal};
+
+/// Two rings of twenty, joined at one place; the ring is the topic.
+fn put_tables(folder: &Path) {
+    let mut edges = String::from("from,to\n");
+    let mut nodes = String::from("node,size,topic\n");
+    for i in 0..20 {
+        for ring in ["a", "b"] {
+            edges += &format!("{ring}{i},{ring}{}\n", (i + 1) % 20);
+            nodes += &format!("{ring}{i},{},{ring}\n", i % 7);
+        }
+    }
+    edges += "a0,b0\n";
+    fs::write(folder.join("edges.csv"), edges).unwrap();
+    fs::write(folder.join("nodes.csv"), nodes).unwrap();
+}
+
+const FILES: [&str; 6] = ["--edges", "edges.csv", "--nodes", "nodes.csv", "--label", "topic"];
+
+#[test]
+fn tables_lead_to_embeddings_scores_and_other_formats() {
+    let folder = tempfile::tempdir().unwrap();
+    put_tables(folder.path());
+    let save = ["--save", "parquet,csv", "--epochs", "6", "--out", "run"];
+    let (code, stdout, stderr) =
+        finish(blnn(folder.path()).arg("train").args(FILES).args(save).args(TINY));
+    assert_eq!(code, 0, "{stderr}");
+    for part in ["`from` → `to`", "ids in `node`", "40, called by texts", "41 from 41 listed"] {
+        assert!(stderr.contains(part), "{part} in {stderr}");
+    }
+    assert!(stdout.contains("accuracy"), "{stdout}");
+    assert!(stdout.contains("--labels nodes.csv --label topic"), "{stdout}");
+    assert!(stdout.contains("run/embeddings.parquet"), "{stdout}");
+    let ids = String::from_utf8(read(folder.path().join("run/node_ids.txt"))).unwrap();
+    assert_eq!(ids.lines().take(3).collect::<Vec<_>>(), ["a0", "b0", "a1"]);
+    let csv = String::from_utf8(read(folder.path().join("run/embeddings.csv"))).unwrap();
+    assert!(csv.starts_with("id,e0,e1,e2,e3\na0,"), "{csv}");
+    let features = String::from_utf8(read(folder.path().join("run/features.json"))).unwrap();
+    assert!(features.contains("\"name\": \"size\""), "{features}");
+}
+
+/// The table of labels is in another order than the embeddings: ids match them.
+#[test]
+fn labels_are_matched_by_id() {
+    let folder = tempfile::tempdir().unwrap();
+    put_tables(folder.path());
+    let short = ["--epochs", "6", "--out", "run", "--eval-every", "0"];
+    let trained = finish(blnn(folder.path()).arg("train").args(FILES).args(short).args(TINY));
+    assert_eq!(trained.0, 0, "{}", trained.2);
+    let nodes = fs::read_to_string(folder.path().join("nodes.csv")).unwrap();
+    let mut lines: Vec<&str> = nodes.lines().collect();
+    lines[1..].reverse();
+    fs::write(folder.path().join("turned.csv"), lines.join("\n")).unwrap();
+    let score = |table: &str| {
+        let eval = ["eval", "run/embeddings.npy", "--label", "topic", "--tasks", "similar"];
+        finish(blnn(folder.path()).args(eval).args(["--format", "csv", "--labels", table]))
+    };
+    let (a, b) = (score("nodes.csv"), score("turned.csv"));
+    assert_eq!((a.0, b.0), (0, 0), "{}{}", a.2, b.2);
+    let scores = |text: &str| text.lines().take(3).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(scores(&a.1), scores(&b.1));
+    lines.truncate(30);
+    fs::write(folder.path().join("short.csv"), lines.join("\n")).unwrap();
+    let (code, _, stderr) = score("short.csv");
+    assert_eq!(code, 2);
+    assert!(stderr.contains("node_ids.txt: line 1: the id `a0` is not in the table"), "{stderr}");
+}
+
+#[test]
+fn a_stopped_run_is_resumed_by_the_command_it_prints() {
+    let folder = tempfile::tempdir().unwrap();
+    put_tables(folder.path());
+    let whole = ["--epochs", "6", "--out", "run", "--eval-every", "0"];
+    let resume = [&whole[..], &["--resume"]].concat();
+    assert_eq!(finish(blnn(folder.path()).arg("train").args(FILES).args(whole).args(TINY)).0, 0);
+    let before = read(folder.path().join("run/embeddings.npy"));
+    let again = finish(blnn(folder.path()).arg("train").args(FILES).args(resume).args(TINY));
+    assert_eq!(again.0, 0, "{}", again.2);
+    assert_eq!(read(folder.path().join("run/embeddings.npy")), before);
+}
+
+#[test]
+fn flags_that_do_not_fit_are_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    put_tables(folder.path());
+    let cases: [(&[&str], &str); 6] = [
+        (&["photo", "--edges", "edges.csv"], "are two graphs"),
+        (&["cora", "--label", "topic"], "--label is for a graph of your own"),
+        (&["edges.csv", "--label", "topic"], "--nodes"),
+        (&["--edges", "none.csv"], "cannot read none.csv"),
+        (
+            &["--edges", "edges.csv", "--nodes", "nodes.csv", "--label", "topik"],
+            "did you mean `topic`?",
+        ),
+        (&["--edges", "edges.csv", "--source-column", "frm"], "did you mean `from`?"),
+    ];
+    for (arguments, wanted) in cases {
+        let stderr = refusal(blnn(folder.path()).arg("train").args(arguments));
+        assert!(stderr.contains(wanted), "{arguments:?}: {stderr}");
+    }
+    assert_eq!(names(folder.path()), ["edges.csv", "nodes.csv"]);
+}
+
+#[test]
+fn information_takes_the_same_flags() {
+    let folder = tempfile::tempdir().unwrap();
+    put_tables(folder.path());
+    let (code, stdout, stderr) =
+        finish(blnn(folder.path()).args(["datasets", "info", "--format", "json"]).args(FILES));
+    assert_eq!(code, 0, "{stderr}");
+    let info: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&info["nodes"], &info["entries"]), (&40.into(), &82.into()));
+    assert_eq!(info["classes"], 2);
+}
+
+/// The reader of parquet panics over some damaged files: nobody should see that.
+#[test]
+fn damaged_parquet_is_an_error_without_a_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    put_tables(folder.path());
+    let save = ["--epochs", "2", "--save", "parquet", "--out", "run", "--eval-every", "0"];
+    let trained = finish(blnn(folder.path()).arg("train").args(FILES).args(save).args(TINY));
+    assert_eq!(trained.0, 0, "{}", trained.2);
+    let good = read(folder.path().join("run/embeddings.parquet"));
+    for place in (4..good.len()).step_by(good.len() / 40) {
+        let mut bad = good.clone();
+        bad[place] ^= 0x55;
+        fs::write(folder.path().join("bad.parquet"), bad).unwrap();
+        let info = ["datasets", "info", "--edges", "edges.csv", "--nodes", "bad.parquet"];
+        // `finish` fails if the word "panicked" is printed.
+        let (code, _, stderr) = finish(blnn(folder.path()).args(info));
+        assert!(
+            code == 0 || (code == 2 && stderr.contains(".parquet")),
+            "{place}: {code} {stderr}"
+        );
+    }
+}
