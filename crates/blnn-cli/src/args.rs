@@ -21,7 +21,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Train(TrainArgs),
+    Train(Box<TrainArgs>),
     Eval(EvalArgs),
     Bench(BenchArgs),
     Datasets(DatasetsArgs),
@@ -72,8 +72,8 @@ pub(crate) struct TrainArgs {
 
     /// More formats of the embeddings beside embeddings.npy, separated by commas
     ///
-    /// npz, parquet, csv, word2vec (gensim) or projector (TensorBoard). All carry the ids of the
-    /// nodes; docs/RUN_FOLDER.md describes the files.
+    /// npz, parquet, csv, word2vec (gensim) or projector (for `TensorBoard`). All carry the ids of
+    /// the nodes; `docs/RUN_FOLDER.md` describes the files.
     #[arg(long, value_name = "FORMATS", value_delimiter = ',', value_parser = export_format())]
     pub(crate) save: Vec<ExportFormat>,
 

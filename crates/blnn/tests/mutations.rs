@@ -1,5 +1,7 @@
 //! Every reader over thousands of damaged files: an error or a graph, never a panic.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use blnn::data::own::{ColumnNames, bytes as own};

@@ -216,15 +216,12 @@ fn scipy(format: &str) -> Npz {
     npz.set("format", npy(&format!("|S{}", format.len()), "()", format.as_bytes()));
     npz.set("shape", ints(&[3, 3]));
     npz.set("data", floats(&[1.0, 2.0, 1.0, 0.0]));
-    match format {
-        "coo" => {
-            npz.set("row", ints(&[0, 1, 2, 2]));
-            npz.set("col", ints(&[1, 2, 2, 0]));
-        }
-        _ => {
-            npz.set("indptr", ints(&[0, 1, 2, 4]));
-            npz.set("indices", ints(&[1, 2, 2, 0]));
-        }
+    if format == "coo" {
+        npz.set("row", ints(&[0, 1, 2, 2]));
+        npz.set("col", ints(&[1, 2, 2, 0]));
+    } else {
+        npz.set("indptr", ints(&[0, 1, 2, 4]));
+        npz.set("indices", ints(&[1, 2, 2, 0]));
     }
     npz
 }

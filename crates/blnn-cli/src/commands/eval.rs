@@ -47,7 +47,7 @@ pub(crate) struct EvalArgs {
     /// The nodes' classes: a .npy vector of integers or names, a table of nodes (csv, tsv, parquet;
     /// name its column with --label), or a graph (a name or a file)
     ///
-    /// A table is matched by the ids in the node_ids.txt beside the embeddings, or row by row if
+    /// A table is matched by the ids in the `node_ids.txt` beside the embeddings, or row by row if
     /// there is no such file. A graph that comes with splits, as WikiCS does, is classified on
     /// those.
     #[arg(long, value_name = "LABELS.npy|TABLE|GRAPH")]

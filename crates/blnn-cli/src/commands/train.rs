@@ -293,7 +293,9 @@ fn what_next(
 fn labels_words(args: &TrainArgs, outcome: &Outcome) -> Option<String> {
     let own = &args.own;
     match (&own.label, &own.nodes) {
-        (Some(file), _) if file.ends_with(".npy") => Some(shell_word(Path::new(file))),
+        (Some(file), _) if Path::new(file).extension().is_some_and(|e| e == "npy") => {
+            Some(shell_word(Path::new(file)))
+        }
         (Some(column), Some(nodes)) => {
             let column = shell_word(Path::new(column));
             let id = own.id_column.as_deref().map_or_else(String::new, |id| {

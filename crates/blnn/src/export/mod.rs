@@ -39,7 +39,7 @@ pub enum Format {
     Csv,
     /// The text format of word2vec.
     Word2vec,
-    /// The two files of TensorBoard's embedding projector.
+    /// The two files of `TensorBoard`'s embedding projector.
     Projector,
 }
 

@@ -270,7 +270,9 @@ fn understand(
 fn label_note(graph: &Graph, name: &str) -> Option<LabelNote> {
     let labels = graph.labels()?;
     let mut counts = vec![0; graph.classes()];
-    labels.iter().for_each(|&class| counts[class as usize] += 1);
+    for &class in labels {
+        counts[class as usize] += 1;
+    }
     let name_of =
         |class: usize| graph.class_names().get(class).cloned().unwrap_or_else(|| class.to_string());
     let classes = counts.iter().enumerate().map(|(class, &count)| (name_of(class), count));

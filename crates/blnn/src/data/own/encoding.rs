@@ -221,7 +221,7 @@ impl Part<'_> {
                 let set = codes.iter().enumerate().filter(|&(_, c)| Some(*c) == code);
                 set.for_each(|(row, _)| see(row, 1.0));
             }
-            Self::Number { rows, values, mean, scale } if mean == 0.0 => {
+            Self::Number { rows, values, mean: 0.0, scale } => {
                 rows.iter().zip(values).for_each(|(&row, &value)| see(row as usize, value / scale));
             }
             Self::Number { rows, values, mean, scale } => {

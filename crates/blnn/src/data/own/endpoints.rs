@@ -54,7 +54,9 @@ impl EndPoints {
             }
             let blocks = std::mem::take(blocks);
             *self = Self::Texts { ids: Interner::default(), pairs: Vec::new() };
-            blocks.into_iter().for_each(|block| self.push_numbers(block));
+            for block in blocks {
+                self.push_numbers(block);
+            }
         }
         if let Self::Texts { ids, pairs } = self {
             pairs.push([ids.intern(source).0, ids.intern(target).0]);
@@ -176,7 +178,9 @@ mod tests {
 
     fn read(pairs: &[(&str, &str)]) -> EndPoints {
         let mut ends = EndPoints::new();
-        pairs.iter().for_each(|(source, target)| ends.push(source, target));
+        for (source, target) in pairs {
+            ends.push(source, target);
+        }
         ends
     }
 

@@ -54,7 +54,9 @@ impl SparseMatrix {
         let (mut rows, mut cols) = (rows, cols);
         if format == "csc" {
             std::mem::swap(&mut rows, &mut cols);
-            entries.iter_mut().for_each(|entry| *entry = (entry.1, entry.0));
+            for entry in &mut entries {
+                *entry = (entry.1, entry.0);
+            }
         }
         if entries.len() != values.len() {
             let (entries, values) = (entries.len(), values.len());

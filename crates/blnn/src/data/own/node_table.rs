@@ -310,7 +310,9 @@ mod tests {
     fn classes_are_ordered_by_value_or_name() {
         let label = |texts: &[&str]| {
             let mut filling = Filling::new("id".into(), Some("topic".into()));
-            texts.iter().for_each(|text| filling.push_label(text).unwrap());
+            for text in texts {
+                filling.push_label(text).unwrap();
+            }
             let label = filling.finish().map_err(|e| e.1).unwrap().label.unwrap();
             (label.classes, label.names)
         };

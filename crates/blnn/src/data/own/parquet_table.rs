@@ -404,17 +404,15 @@ impl Cursor {
             }
             let place = row + lists.len();
             let value = if defined == self.most { values.next() } else { None };
-            match (lists.last_mut(), value) {
-                (Some(list), Some(value)) => list.push(value),
-                _ => {
-                    let message = format!(
-                        "column `{}` has an empty list or value; fill it in, or leave the column \
-                         out with --skip-column",
-                        self.name
-                    );
-                    return Err(at_row(parse(message), place));
-                }
-            }
+            let (Some(list), Some(value)) = (lists.last_mut(), value) else {
+                let message = format!(
+                    "column `{}` has an empty list or value; fill it in, or leave the column out \
+                     with --skip-column",
+                    self.name
+                );
+                return Err(at_row(parse(message), place));
+            };
+            list.push(value);
         }
         Ok(lists)
     }

@@ -164,7 +164,9 @@ fn random_walk(adjacency: &Pattern, ids: &NodeIds, threads: &Threads) -> (Featur
     for_rows(&mut features, threads, |_, row| {
         // Values of about one, as standardised columns have.
         let scale = (WALK_WIDTH as f32).sqrt() / length(row).max(f32::MIN_POSITIVE);
-        row.iter_mut().for_each(|value| *value *= scale);
+        for value in row {
+            *value *= scale;
+        }
     });
     let feature = |k: usize| structure(Structural::RandomWalk, format!("walk {}", k + 1), 0.0, 1.0);
     (Features::Dense(features), Encoding { features: (0..WALK_WIDTH).map(feature).collect() })
@@ -190,7 +192,9 @@ fn step(adjacency: &Pattern, ends: &Matrix, node: usize, out: &mut [f32]) {
         out.iter_mut().zip(other).for_each(|(o, v)| *o += v);
     }
     let share = 1.0 / (adjacency.row(node).len() + 1) as f32;
-    out.iter_mut().for_each(|o| *o *= share);
+    for o in out {
+        *o *= share;
+    }
 }
 
 fn length(row: &[f32]) -> f32 {

@@ -223,7 +223,9 @@ mod tests {
             let (ids, _) = edges.finish(&threads);
             orders.push(ids.iter().map(str::to_owned).collect::<Vec<_>>());
             let mut edges = TextEdges::new();
-            wanted.iter().for_each(|(a, b)| edges.push(a, b));
+            for (a, b) in &wanted {
+                edges.push(a, b);
+            }
             assert_eq!(found(edges, &threads), wanted);
         }
         assert_eq!(orders[0], orders[1]);

@@ -1,6 +1,6 @@
 //! [`Understood`]: what was made of the user's files, so that nothing happens in silence.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -128,11 +128,11 @@ impl Understood {
         if self.merged > 0 {
             let repeated =
                 if self.merged == 1 { "duplicate or reverse" } else { "duplicates or reverses" };
-            line += &format!("; {} {repeated} merged", grouped(self.merged));
+            let _ = write!(line, "; {} {repeated} merged", grouped(self.merged));
         }
         if self.self_loops > 0 {
             let loops = if self.self_loops == 1 { "self-loop" } else { "self-loops" };
-            line += &format!("; {} {loops} dropped", grouped(self.self_loops));
+            let _ = write!(line, "; {} {loops} dropped", grouped(self.self_loops));
         }
         line
     }
