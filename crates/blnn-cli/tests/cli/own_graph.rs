@@ -1,5 +1,6 @@
 //! A user's own graph, from files to embeddings.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -11,8 +12,8 @@ fn put_tables(folder: &Path) {
     let mut nodes = String::from("node,size,topic\n");
     for i in 0..20 {
         for ring in ["a", "b"] {
-            edges += &format!("{ring}{i},{ring}{}\n", (i + 1) % 20);
-            nodes += &format!("{ring}{i},{},{ring}\n", i % 7);
+            writeln!(edges, "{ring}{i},{ring}{}", (i + 1) % 20).unwrap();
+            writeln!(nodes, "{ring}{i},{},{ring}", i % 7).unwrap();
         }
     }
     edges += "a0,b0\n";

@@ -1,4 +1,4 @@
-//! Embeddings as text: csv, word2vec and `TensorBoard`'s projector.
+//! Embeddings as text: csv, word2vec and the projector of `TensorBoard`.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -75,7 +75,9 @@ pub(super) fn word2vec(
 /// A vector a line.
 pub(super) fn projector_vectors(embedding: &Embedding<'_>, out: &mut dyn Write) -> io::Result<()> {
     for row in 0..embedding.vectors.rows() {
-        let [first, rest @ ..] = embedding.vectors.row(row) else { continue };
+        let [first, rest @ ..] = embedding.vectors.row(row) else {
+            continue;
+        };
         write!(out, "{first}")?;
         numbers(rest, "\t", out)?;
     }

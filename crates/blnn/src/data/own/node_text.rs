@@ -137,10 +137,7 @@ mod tests {
     #[test]
     fn a_late_text_among_numbers_is_refused() {
         let mut text = String::from("id,x\n");
-        for i in 0..2000 {
-            text += &[i.to_string(), i.to_string()].join(",");
-            text.push('\n');
-        }
+        text.extend((0..2000).map(|i| format!("{i},{i}\n")));
         text += "2000,12o\n";
         let text = table(&text, &ColumnNames::default()).unwrap_err().to_string();
         assert!(text.contains("line 2002: column `x`: `12o` is not a number"), "{text}");

@@ -404,16 +404,15 @@ impl Cursor {
             }
             let place = row + lists.len();
             let value = if defined == self.most { values.next() } else { None };
-            if let (Some(list), Some(value)) = (lists.last_mut(), value) {
-                list.push(value);
-            } else {
+            let (Some(list), Some(value)) = (lists.last_mut(), value) else {
                 let message = format!(
-                    "column `{}` has an empty list or value; fill it in, or leave the column \
-                     out with --skip-column",
+                    "column `{}` has an empty list or value; fill it in, or leave the column out \
+                     with --skip-column",
                     self.name
                 );
                 return Err(at_row(parse(message), place));
-            }
+            };
+            list.push(value);
         }
         Ok(lists)
     }

@@ -113,14 +113,13 @@ pub(crate) fn split(
         while at < bytes.len() && separator.is_blank(bytes[at]) {
             at += 1;
         }
-        let field = if bytes.get(at) == Some(&b'"') {
-            quoted(bytes, at, separator)
+        let (field, end) = if bytes.get(at) == Some(&b'"') {
+            match quoted(bytes, at, separator) {
+                Ok(found) => found,
+                Err(fault) => return fault,
+            }
         } else {
-            Ok(plain(bytes, at, separator))
-        };
-        let (field, end) = match field {
-            Ok(found) => found,
-            Err(fault) => return fault,
+            plain(bytes, at, separator)
         };
         match bytes.get(end) {
             None if !last => return Split::Incomplete,
@@ -232,7 +231,7 @@ mod tests {
                 let mut at = 0;
                 while let Split::Record(length) = split(&bytes[at..], separator, true, &mut fields) {
                     for field in &fields {
-                        drop(field.bytes(&bytes[at..]));
+                        let _ = field.bytes(&bytes[at..]);
                     }
                     at += length;
                     if length == 0 {

@@ -164,7 +164,7 @@ fn random_walk(adjacency: &Pattern, ids: &NodeIds, threads: &Threads) -> (Featur
     for_rows(&mut features, threads, |_, row| {
         // Values of about one, as standardised columns have.
         let scale = (WALK_WIDTH as f32).sqrt() / length(row).max(f32::MIN_POSITIVE);
-        for value in row.iter_mut() {
+        for value in row {
             *value *= scale;
         }
     });
@@ -192,7 +192,7 @@ fn step(adjacency: &Pattern, ends: &Matrix, node: usize, out: &mut [f32]) {
         out.iter_mut().zip(other).for_each(|(o, v)| *o += v);
     }
     let share = 1.0 / (adjacency.row(node).len() + 1) as f32;
-    for o in out.iter_mut() {
+    for o in out {
         *o *= share;
     }
 }

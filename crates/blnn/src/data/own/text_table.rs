@@ -493,12 +493,11 @@ mod tests {
         assert_eq!(table.header().unwrap(), ["id", "x, y"]);
         assert_eq!(table.column_name(1), "x, y");
         let mut seen = 0;
-        table
-            .for_each(|_| {
-                let _: () = seen += 1;
-                Ok(())
-            })
-            .unwrap();
+        let mut count = |_: &Record<'_>| {
+            seen += 1;
+            Ok(())
+        };
+        table.for_each(&mut count).unwrap();
         assert_eq!(seen, 1);
         let mut twice = super::TextTable::new(Chunks::new(&b"x,x\n1,2\n"[..]).unwrap()).unwrap();
         assert!(twice.take_header().unwrap_err().to_string().contains("called `x`"));
@@ -509,14 +508,14 @@ mod tests {
         let lines: Vec<String> = (0..30_000).map(|i| format!("{i},{}\n", i + 1)).collect();
         let text = lines.concat();
         for count in [1, 2] {
-            let mut lines = Vec::new();
+            let mut read = Vec::new();
             let end = table(text.as_bytes()).map_pieces(
                 &Threads::new(count),
                 |piece| Some(piece.to_vec()),
-                |piece| lines.extend(piece),
+                |piece| read.extend(piece),
             );
             assert_eq!(end.unwrap(), Pieces::All);
-            assert!(lines == text.as_bytes());
+            assert!(read == text.as_bytes());
         }
         let quoted = text.clone() + "\"a\",b\n";
         let end = table(quoted.as_bytes()).map_pieces(&Threads::new(1), |_| Some(()), drop);

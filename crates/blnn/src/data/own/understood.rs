@@ -1,6 +1,6 @@
 //! [`Understood`]: what was made of the user's files, so that nothing happens in silence.
 
-use std::fmt::{self, Write};
+use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
 use serde::Serialize;
