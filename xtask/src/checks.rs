@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::tally::Tally;
 use crate::test_binaries::{self, TestBinary};
-use crate::{large_graphs, workspace};
+use crate::{browser, large_graphs, matrix_unit, workspace};
 
 /// Packages whose results depend on the kernels.
 const NUMERIC_PACKAGES: [&str; 2] = ["blnn-kernels", "blnn"];
@@ -37,6 +37,7 @@ fn run_all(report: &mut Report) -> Result<()> {
     })?;
     let tests = report.step("compile the tests", |_| test_binaries::build())?;
     report.step("tests", |report| all_tests(report, &tests))?;
+    report.step("tests of the matrix unit", |report| matrix_unit_tests(report, &tests))?;
     report.step("tests with lesser kernels", |report| forced_kernel_tests(report, &tests))?;
     report.step("documentation", |_| {
         // `--lib`: the command and the library are both called blnn and would overwrite each other.
@@ -45,18 +46,66 @@ fn run_all(report: &mut Report) -> Result<()> {
     })
 }
 
-/// Unit, integration and doc tests; those on the large graphs only where the graphs are.
+/// Unit, integration and doc tests; those on the large graphs only where the graphs are, those in
+/// a browser only where there is one or one can be had.
 fn all_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
     let mut command = workspace::cargo(["test", "--workspace"]);
-    if let Some(folder) = large_graphs::find() {
-        command.env("BLNN_DATA_DIR", folder);
-    } else {
-        command.args(["--", "--skip", large_graphs::TEST_MARK]);
-        for test in tests {
-            report.not_run.extend(test.tests_with(large_graphs::TEST_MARK)?);
-        }
+    let mut skipped = Vec::new();
+    match large_graphs::find() {
+        Some(folder) => drop(command.env("BLNN_DATA_DIR", folder)),
+        None => skipped.push((large_graphs::TEST_MARK, "the large graphs", large_graphs::FETCH)),
+    }
+    if !browser::is_ready() {
+        skipped.push((browser::TEST_MARK, "a browser", browser::INSTALL));
+    }
+    if !skipped.is_empty() {
+        command.arg("--");
+    }
+    for (mark, want, remedy) in skipped {
+        command.args(["--skip", mark]);
+        report.not_run.push(NotRun::new(want, remedy, mark, tests)?);
     }
     report.count(&mut command)
+}
+
+/// Tests that were left out, and what they wanted.
+struct NotRun {
+    want: &'static str,
+    remedy: &'static str,
+    names: Vec<String>,
+}
+
+impl NotRun {
+    fn new(
+        want: &'static str,
+        remedy: &'static str,
+        mark: &str,
+        tests: &[TestBinary],
+    ) -> Result<Self> {
+        let mut names = Vec::new();
+        for test in tests {
+            names.extend(test.tests_with(mark)?);
+        }
+        Ok(Self { want, remedy, names })
+    }
+}
+
+/// What only a CPU with a matrix unit can run; elsewhere it is listed, not counted.
+fn matrix_unit_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
+    let mark = matrix_unit::TEST_MARK;
+    let marked = NotRun::new("a matrix unit", matrix_unit::REMEDY, mark, tests)?;
+    // The run of all tests counted them as ignored.
+    report.tally.ignored = report.tally.ignored.saturating_sub(marked.names.len());
+    if !matrix_unit::is_here() {
+        report.not_run.push(marked);
+        return Ok(());
+    }
+    for test in tests {
+        if !test.tests_with(mark)?.is_empty() {
+            report.count(&mut matrix_unit::command(test))?;
+        }
+    }
+    Ok(())
 }
 
 /// The same tests must pass with lesser kernels than this CPU's best: the scalar ones are the
@@ -78,7 +127,7 @@ fn forced_kernel_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> 
 struct Report {
     steps: Vec<(&'static str, bool, Duration)>,
     tally: Tally,
-    not_run: Vec<String>,
+    not_run: Vec<NotRun>,
 }
 
 impl Report {
@@ -120,11 +169,11 @@ impl Report {
     }
 
     fn print_not_run(&self) {
-        if !self.not_run.is_empty() {
-            println!("not run, for want of the large graphs (get them: {}):", large_graphs::FETCH);
-        }
-        for name in &self.not_run {
-            println!("    {name}");
+        for NotRun { want, remedy, names } in &self.not_run {
+            println!("not run, for want of {want} ({remedy}):");
+            for name in names {
+                println!("    {name}");
+            }
         }
         if self.tally.ignored > 0 {
             println!("{} tests are marked as ignored", self.tally.ignored);

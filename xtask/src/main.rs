@@ -7,9 +7,11 @@
 )]
 
 mod args;
+mod browser;
 mod checks;
 mod golden;
 mod large_graphs;
+mod matrix_unit;
 mod peer;
 mod python;
 mod tally;

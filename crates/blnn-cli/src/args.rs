@@ -8,7 +8,12 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::datasets::DatasetsArgs;
+use crate::commands::doctor::DoctorArgs;
 use crate::commands::eval::EvalArgs;
+use crate::commands::report::ReportArgs;
+use crate::commands::reproduce::ReproduceArgs;
+use crate::commands::shell::{CompletionsArgs, ManArgs};
+use crate::commands::similar::SimilarArgs;
 use crate::own_graph::OwnGraphArgs;
 
 /// Learn node embeddings of attributed graphs without labels, and score them.
@@ -21,10 +26,16 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Train(Box<TrainArgs>),
+    Train(TrainArgs),
     Eval(EvalArgs),
+    Report(ReportArgs),
+    Similar(SimilarArgs),
     Bench(BenchArgs),
+    Reproduce(ReproduceArgs),
     Datasets(DatasetsArgs),
+    Doctor(DoctorArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 /// How results are printed on stdout.
@@ -39,13 +50,14 @@ pub(crate) enum Format {
 /// Train embeddings and write them to a run folder.
 ///
 /// The folder gets `embeddings.npy` (one row a node), `node_ids.txt` (the id of each row),
-/// `config.toml` (every setting), `metrics.jsonl` (losses over time) and `checkpoint.safetensors`
-/// (to resume from). Settings come from, each overriding those before it: built-in defaults, the
+/// `config.toml` (every setting), `metrics.jsonl` (losses over time), `checkpoint.safetensors` (to
+/// resume from) and `report.html` (a page to look at). Settings come from, each overriding those before it: built-in defaults, the
 /// preset of method and data set, --config, --set, and the flags below.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[command(after_help = "\
 Examples:
-  blnn train                                  the embedded Cora graph, in about a minute
+  blnn train                                  the embedded Cora graph, scored, in seconds
   blnn train --edges edges.csv --nodes nodes.csv --label topic
                                               your own graph, scored by its topics
   blnn train edges.csv --save parquet,csv     edges alone, embeddings in two more formats
@@ -72,8 +84,8 @@ pub(crate) struct TrainArgs {
 
     /// More formats of the embeddings beside embeddings.npy, separated by commas
     ///
-    /// npz, parquet, csv, word2vec (gensim) or projector (for `TensorBoard`). All carry the ids of
-    /// the nodes; `docs/RUN_FOLDER.md` describes the files.
+    /// npz, parquet, csv, word2vec (gensim) or projector (`TensorBoard`). All carry the ids of the
+    /// nodes; `docs/RUN_FOLDER.md` describes the files.
     #[arg(long, value_name = "FORMATS", value_delimiter = ',', value_parser = export_format())]
     pub(crate) save: Vec<ExportFormat>,
 
@@ -99,6 +111,10 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "N")]
     pub(crate) eval_every: Option<usize>,
 
+    /// Do not write report.html, the page that shows the run
+    #[arg(long)]
+    pub(crate) no_report: bool,
+
     /// Print the resolved settings as a config file and stop
     #[arg(long)]
     pub(crate) print_config: bool,
@@ -119,7 +135,8 @@ pub(crate) struct TrainArgs {
 #[command(after_help = "\
 Examples:
   blnn bench
-  blnn bench photo computers cs physics --epochs 30 --format json")]
+  blnn bench photo computers cs physics --epochs 30 --format json
+  blnn bench generated-10000 generated-100000   graphs of any size, to see how cost grows")]
 pub(crate) struct BenchArgs {
     /// Names of data sets or files
     #[arg(default_value = "cora")]
@@ -132,6 +149,10 @@ pub(crate) struct BenchArgs {
     /// Which objective to train
     #[arg(long, value_name = "METHOD", value_parser = method())]
     pub(crate) method: Option<Method>,
+
+    /// Arithmetic of the training: auto, f32 or bf16
+    #[arg(long, value_name = "TYPE", default_value = "auto")]
+    pub(crate) precision: String,
 
     /// How to print the results
     #[arg(long, value_enum, default_value_t = Format::Table)]
@@ -170,7 +191,12 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "SEED")]
     pub(crate) seed: Option<u64>,
 
-    /// Arithmetic of the training; f32 is the only one so far
+    /// Arithmetic of the training: auto, f32 or bf16 [default: auto]
+    ///
+    /// bf16 rounds the operands of matrix products to 16 bits; weights and sums stay f32. auto is
+    /// bf16 where the CPU has a matrix unit (AMX), otherwise f32. The run's config.toml names the
+    /// one that was chosen, and a resumed run keeps it. A config file or --set that names one
+    /// comes before the default.
     #[arg(long, value_name = "TYPE")]
     pub(crate) precision: Option<String>,
 }
@@ -187,7 +213,7 @@ pub(crate) struct MachineArgs {
     pub(crate) data_dir: Option<PathBuf>,
 }
 
-fn at_least_one() -> clap::builder::RangedU64ValueParser {
+pub(crate) fn at_least_one() -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(1..)
 }
 

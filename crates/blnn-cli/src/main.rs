@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod output;
 mod own_graph;
+mod plan_progress;
 mod progress;
 mod scoring;
 
@@ -24,7 +25,13 @@ fn main() -> ExitCode {
     let done = match &cli.command {
         Command::Train(args) => commands::train::run(args),
         Command::Eval(args) => commands::eval::run(args),
+        Command::Report(args) => commands::report::run(args),
+        Command::Similar(args) => commands::similar::run(args),
         Command::Bench(args) => commands::bench::run(args),
+        Command::Doctor(args) => commands::doctor::run(args),
+        Command::Completions(args) => Ok(commands::shell::completions(args)),
+        Command::Man(args) => commands::shell::man(args),
+        Command::Reproduce(args) => commands::reproduce::run(args),
         Command::Datasets(args) => commands::datasets::run(args).map(|()| ExitCode::SUCCESS),
     };
     match done {

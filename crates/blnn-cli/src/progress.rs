@@ -143,7 +143,7 @@ impl Observer for Progress<'_> {
 
 /// A flag that the first Ctrl-C (or SIGTERM) raises. The second one ends the process at once, for
 /// those who cannot wait for the step.
-fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
+pub(crate) fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let raised = Arc::clone(&stop);
     let handler = move || {

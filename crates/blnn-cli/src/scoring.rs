@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use blnn::eval::{EvalPlan, Scores, Task, check_labels, evaluate};
+use blnn::eval::{
+    EvalPlan, Protocol, Task, VALIDATION_ACCURACY as VALIDATION, check_labels, evaluate,
+};
 use blnn::{Graph, Record, Splits};
 use blnn_kernels::{Matrix, Threads};
 use serde::Serialize;
@@ -39,6 +41,8 @@ impl<'g> Scoring<'g> {
         }
         let plan = EvalPlan {
             tasks: vec![Task::Classify, Task::Cluster, Task::Similar],
+            // The paper's protocol sets nodes aside by which an epoch can be chosen honestly.
+            protocol: Protocol::Both,
             ..EvalPlan::default()
         };
         let Some(labels) = graph.labels() else {
@@ -75,26 +79,8 @@ impl<'g> Scoring<'g> {
         let (labels, splits) = (self.labels, self.splits);
         let threads = &self.threads;
         let scores = evaluate(embeddings, labels, splits, &self.plan, threads, &mut |_| {})?;
-        Ok(named(&scores))
+        Ok(scores.by_name())
     }
-}
-
-fn named(scores: &Scores) -> Named {
-    let mut all = Named::new();
-    let mut add = |name: &str, value: f64| all.insert(name.to_owned(), value);
-    if let Some(classify) = &scores.classify {
-        add("accuracy", classify.summary.mean);
-        add("accuracy_std", classify.summary.std);
-    }
-    if let Some(cluster) = &scores.cluster {
-        add("nmi", cluster.nmi.summary.mean);
-        add("homogeneity", cluster.homogeneity.summary.mean);
-    }
-    if let Some(similar) = &scores.similar {
-        add("s_at_5", similar.s_at_5);
-        add("s_at_10", similar.s_at_10);
-    }
-    all
 }
 
 /// What to report of all evaluations of a run.
@@ -107,6 +93,31 @@ pub(crate) struct Verdict {
     /// The best of each score over all evaluations, each chosen on the test score itself: the
     /// paper's rule, which flatters.
     pub(crate) best_on_test: Named,
+    /// All scores of the evaluation with the highest validation accuracy, the first of equals:
+    /// an honest choice of the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) best_on_validation: Option<Chosen>,
+}
+
+/// The scores of a chosen epoch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Chosen {
+    /// The epoch.
+    pub(crate) epoch: usize,
+    /// Its scores.
+    pub(crate) scores: Named,
+}
+
+/// The evaluation with the highest validation accuracy.
+fn chosen_on_validation(records: &[Record]) -> Option<Chosen> {
+    let mut best: Option<(f64, &Record)> = None;
+    for record in records {
+        let Some(&found) = record.scores.get(VALIDATION) else { continue };
+        if best.is_none_or(|(highest, _)| found > highest) {
+            best = Some((found, record));
+        }
+    }
+    best.map(|(_, record)| Chosen { epoch: record.epoch, scores: record.scores.clone() })
 }
 
 impl Verdict {
@@ -119,10 +130,11 @@ impl Verdict {
             scored.iter().filter_map(|s| s.get(name)).copied().fold(f64::MIN, f64::max)
         };
         // A spread is no score: its best would belong to no evaluation anybody chose.
-        let names = last.keys().filter(|name| !name.ends_with("_std"));
+        let names = last.keys().filter(|name| !name.ends_with("_std") && *name != VALIDATION);
         Some(Self {
             evaluations: scored.len(),
             best_on_test: names.map(|name| (name.clone(), best(name))).collect(),
+            best_on_validation: chosen_on_validation(records),
             last,
         })
     }
@@ -158,5 +170,18 @@ mod tests {
         assert_eq!(verdict.best_on_test["accuracy"].to_bits(), 83.0_f64.to_bits());
         assert!(!verdict.best_on_test.contains_key("accuracy_std"));
         assert_eq!(Verdict::of(&[record(1, None)]), None);
+    }
+
+    #[test]
+    fn an_epoch_is_chosen_by_its_validation_accuracy_alone() {
+        let mut records = [record(1, Some(80.0)), record(2, Some(83.0)), record(3, Some(82.0))];
+        assert_eq!(Verdict::of(&records).unwrap().best_on_validation, None);
+        for (record, validation) in records.iter_mut().zip([70.0, 71.0, 72.0]) {
+            record.scores.insert(VALIDATION.to_owned(), validation);
+        }
+        let verdict = Verdict::of(&records).unwrap();
+        let chosen = verdict.best_on_validation.unwrap();
+        assert_eq!((chosen.epoch, chosen.scores["accuracy"]), (3, 82.0));
+        assert!(!verdict.best_on_test.contains_key(VALIDATION));
     }
 }

@@ -4,11 +4,12 @@
 //! one panel by one shard of rows; neighbouring cells share a panel, so that a thread gathers
 //! from one panel, which fits its level-2 cache, for as long as possible.
 
+use crate::bf16::{Panels16, View16};
 use crate::csr::Pattern;
-use crate::panels::{PANEL, Panels};
+use crate::panels::Panels;
 use crate::par::{Cell, Partition, Threads};
 use crate::simd::{Simd, dispatch};
-use crate::wide::sum_listed;
+use crate::wide::{Floats, Stored, Words, sum_listed};
 
 /// For each row a list of columns, drawn anew in place from the entries of a fixed pattern.
 ///
@@ -98,6 +99,14 @@ impl Selection {
         &self.indices[self.starts[i]..self.starts[i] + self.lengths[i] as usize]
     }
 
+    fn lists(&self, cell: &Cell) -> Lists<'_> {
+        Lists {
+            starts: &self.starts[cell.rows.clone()],
+            lengths: &self.lengths[cell.rows.clone()],
+            indices: &self.indices,
+        }
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.lengths.len()
@@ -161,12 +170,58 @@ pub fn gather_sum(
 #[track_caller]
 pub fn gather_cell(list: &Selection, cell: &Cell, x: &Panels, scale: &[f32], out: &mut [f32]) {
     assert_eq!(list.cols(), x.rows(), "gather: columns of the list, rows of the input");
-    let lists = Lists {
-        starts: &list.starts[cell.rows.clone()],
-        lengths: &list.lengths[cell.rows.clone()],
-        indices: &list.indices,
-    };
-    sum_rows(lists, x.panel(cell.panel), &scale[cell.rows.clone()], out);
+    sum_rows(list.lists(cell), x.panel(cell.panel), &scale[cell.rows.clone()], out);
+}
+
+/// [`gather_sum`] of rows stored as bfloat16; the sums are `f32`.
+///
+/// # Panics
+/// If the shapes disagree.
+#[track_caller]
+pub fn gather_sum16(
+    list: &Selection,
+    x: View16<'_>,
+    scale: &[f32],
+    out: &mut Panels,
+    threads: &Threads,
+) {
+    assert_eq!((list.rows(), x.cols()), out.shape(), "gather: output shape");
+    threads.for_each_cell(list.partition(), [out], |cell, [out]| {
+        gather_cell16(list, &cell, x, scale, out);
+    });
+}
+
+/// [`gather_sum16`] with the sums rounded to bfloat16, to be gathered again.
+///
+/// # Panics
+/// If the shapes disagree.
+#[track_caller]
+pub fn gather_round16(
+    list: &Selection,
+    x: View16<'_>,
+    scale: &[f32],
+    out: &mut Panels16,
+    threads: &Threads,
+) {
+    let shape = (out.rows(), out.cols());
+    assert_eq!(list.cols(), x.rows(), "gather: columns of the list, rows of the input");
+    assert_eq!((list.rows(), x.cols()), shape, "gather: output shape");
+    assert_eq!(list.rows(), scale.len(), "gather: one scale a row");
+    threads.for_each_cell16(list.partition(), [out], |cell, [out]| {
+        let scale = &scale[cell.rows.clone()];
+        sum_words_to_words(list.lists(&cell), x.panel(cell.panel), scale, out);
+    });
+}
+
+/// One cell of [`gather_sum16`], on the calling thread.
+///
+/// # Panics
+/// If the shapes disagree.
+#[track_caller]
+pub fn gather_cell16(list: &Selection, cell: &Cell, x: View16<'_>, scale: &[f32], out: &mut [f32]) {
+    assert_eq!(list.cols(), x.rows(), "gather: columns of the list, rows of the input");
+    let scale = &scale[cell.rows.clone()];
+    sum_words(list.lists(cell), x.panel(cell.panel), scale, out);
 }
 
 /// Row lists whose indices are known to lie within the gathered panel.
@@ -181,14 +236,56 @@ dispatch! {
     fn sum_rows(lists: Lists<'_>, x: &[f32], scale: &[f32], out: &mut [f32]) = sum_rows_kernel
 }
 
+dispatch! {
+    fn sum_words(lists: Lists<'_>, x: &[f32], scale: &[f32], out: &mut [f32]) = sum_words_kernel
+}
+
+dispatch! {
+    fn sum_words_to_words(lists: Lists<'_>, x: &[f32], scale: &[f32], out: &mut [f32]) = words_to_words_kernel
+}
+
 #[inline(always)]
 unsafe fn sum_rows_kernel<S: Simd>(lists: Lists<'_>, x: &[f32], scale: &[f32], out: &mut [f32]) {
-    let rows = lists.starts.iter().zip(lists.lengths).zip(scale).zip(out.chunks_exact_mut(PANEL));
+    // SAFETY: as promised by the caller.
+    unsafe { sum_stored::<S, Floats, Floats>(lists, x, scale, out) };
+}
+
+#[inline(always)]
+unsafe fn sum_words_kernel<S: Simd>(lists: Lists<'_>, x: &[f32], scale: &[f32], out: &mut [f32]) {
+    // SAFETY: as promised by the caller.
+    unsafe { sum_stored::<S, Words, Floats>(lists, x, scale, out) };
+}
+
+#[inline(always)]
+unsafe fn words_to_words_kernel<S: Simd>(
+    lists: Lists<'_>,
+    x: &[f32],
+    scale: &[f32],
+    out: &mut [f32],
+) {
+    // SAFETY: as promised by the caller.
+    unsafe { sum_stored::<S, Words, Words>(lists, x, scale, out) };
+}
+
+/// # Safety
+/// The lists must name rows of `x` only; the CPU must have the instructions of `S`.
+#[inline(always)]
+unsafe fn sum_stored<S: Simd, F: Stored, G: Stored>(
+    lists: Lists<'_>,
+    x: &[f32],
+    scale: &[f32],
+    out: &mut [f32],
+) {
+    let rows = lists.starts.iter().zip(lists.lengths).zip(scale).zip(out.chunks_exact_mut(G::ROW));
     for (((&start, &length), &scale), out) in rows {
         let list = &lists.indices[start..start + length as usize];
-        // SAFETY: a `Selection` lists only rows of `x`, whose number `gather_sum` checked, and
-        // `out` holds PANEL floats.
-        unsafe { sum_listed::<S>(list, x.as_ptr()).store_scaled(scale, out.as_mut_ptr()) };
+        // SAFETY: a `Selection` lists only rows of `x`, whose number the caller checked, and
+        // `out` holds a row.
+        unsafe {
+            let factor = S::splat(scale);
+            let sum = sum_listed::<S, F>(list, x.as_ptr()).map(|v| S::mul(v, factor));
+            G::store(sum, out.as_mut_ptr());
+        }
     }
 }
 
@@ -235,5 +332,24 @@ mod tests {
                 assert!((out.get(i, j) - want).abs() < 1e-5);
             }
         }
+    }
+
+    #[test]
+    fn gathers_of_words_are_those_of_the_rounded_matrix() {
+        use crate::bf16::round;
+        let threads = Threads::new(2);
+        let s = Selection::all(&pattern(), true, &threads);
+        let x = Matrix::from_fn(6, 45, |i, j| ((i * 7 + j) as f32 * 0.3).sin());
+        let rounded = Matrix::from_fn(6, 45, |i, j| round(x.get(i, j)));
+        let scale: Vec<f32> = (0..6).map(|i| 0.5 + i as f32).collect();
+        let [mut want, mut got] = [(); 2].map(|()| Panels::zeros(6, 45));
+        gather_sum(&s, &Panels::from_matrix(&rounded), &scale, &mut want, &threads);
+        let words = Panels16::from_panels(&Panels::from_matrix(&x));
+        gather_sum16(&s, words.view(), &scale, &mut got, &threads);
+        assert_eq!(got, want);
+        let mut narrow = Panels16::zeros(6, 45);
+        gather_round16(&s, words.view(), &scale, &mut narrow, &threads);
+        let all = (0..6).flat_map(|i| (0..45).map(move |j| (i, j)));
+        assert!(all.into_iter().all(|(i, j)| narrow.view().get(i, j) == round(want.get(i, j))));
     }
 }

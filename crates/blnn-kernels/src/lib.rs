@@ -1,4 +1,4 @@
-//! Dense and sparse `f32` kernels with no word of graphs or learning in them.
+//! Dense and sparse kernels on `f32` and bfloat16 with no word of graphs or learning in them.
 //!
 //! This is the only crate of the project with `unsafe` code. Every public function is safe,
 //! checks its shapes once at entry, and gives the same bits at any thread count.
@@ -9,19 +9,24 @@
 )]
 
 pub mod adamw;
+pub mod bf16;
 mod csr;
 mod exp;
 pub mod gather;
 pub mod gemm;
 pub mod masked;
 mod matrix;
+pub mod mixed;
 pub mod norm;
+mod pages;
 mod panels;
 pub mod par;
+pub mod probe;
 pub mod product;
 pub mod rows;
 mod simd;
 pub mod tall;
+mod tiles;
 mod wide;
 
 pub use csr::{Csr, CsrError, Pattern};

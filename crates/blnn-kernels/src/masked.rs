@@ -14,11 +14,12 @@
 
 use std::ops::Range;
 
+use crate::bf16::{Panels16, View16, WORDS, pack_rows};
 use crate::csr::{Csr, Pattern};
 use crate::panels::{PANEL, Panels};
 use crate::par::{Partition, SHARDS, Threads};
 use crate::simd::{Simd, dispatch};
-use crate::wide::{Wide, sum_listed, sum_weighted};
+use crate::wide::{Floats, Stored, Wide, Words, sum_listed, sum_weighted};
 
 /// Which of the two masks keep a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,20 +241,99 @@ impl MaskedInputs {
     }
 }
 
+/// Rows summed at a time before they are rounded.
+const ROWS_AT_ONCE: usize = 64;
+
+/// Sums of one mask. Aligned like a panel's rows.
+#[repr(align(128))]
+struct Sums([f32; ROWS_AT_ONCE * PANEL]);
+
 impl MaskedInputs {
+    /// [`MaskedInputs::product`] with weights and results of bfloat16; the sums are `f32`.
+    ///
+    /// # Panics
+    /// If the shapes disagree.
+    #[track_caller]
+    pub fn product16(
+        &self,
+        w: View16<'_>,
+        scale: [&[f32]; 2],
+        out: [&mut Panels16; 2],
+        threads: &Threads,
+    ) {
+        assert_eq!(w.rows(), self.cols(), "masked product: rows of the weights");
+        let shape = (out[0].rows(), out[0].cols());
+        assert_eq!(shape, (self.rows(), w.cols()), "masked product: output shape");
+        assert!(scale.iter().all(|s| s.len() == self.rows()), "masked product: one scale a row");
+        threads.for_each_cell16(&self.rows.partition, out, |cell, [first, second]| {
+            let (first, second) =
+                (first.chunks_mut(ROWS_AT_ONCE * WORDS), second.chunks_mut(ROWS_AT_ONCE * WORDS));
+            let starts = cell.rows.clone().step_by(ROWS_AT_ONCE);
+            for (start, (first, second)) in starts.zip(first.zip(second)) {
+                let rows = start..start + first.len() / WORDS;
+                self.few_rows16(rows, w.panel(cell.panel), scale, first, second);
+            }
+        });
+    }
+
+    /// At most [`ROWS_AT_ONCE`] rows of [`MaskedInputs::product16`]. All blocks are walked for
+    /// these few: words are small enough for all weights of a panel to stay near.
+    fn few_rows16(
+        &self,
+        rows: Range<usize>,
+        w: &[f32],
+        scale: [&[f32]; 2],
+        first: &mut [f32],
+        second: &mut [f32],
+    ) {
+        let mut sums = [(); 2].map(|()| Sums([0.0; ROWS_AT_ONCE * PANEL]));
+        let [a, b] = sums.each_mut().map(|sums| &mut sums.0[..rows.len() * PANEL]);
+        for block in 0..self.rows.blocks {
+            masked_words(self, rows.clone(), block, w, scale, a, b);
+        }
+        pack_rows(a, first);
+        pack_rows(b, second);
+    }
+
+    /// [`MaskedInputs::gradient`] from sources of bfloat16.
+    ///
+    /// # Panics
+    /// If the shapes disagree.
+    #[track_caller]
+    pub fn gradient16(
+        &self,
+        sources: [Option<View16<'_>>; 3],
+        out: &mut Panels,
+        threads: &Threads,
+    ) {
+        let shape = (self.rows(), out.cols());
+        assert!(
+            sources.iter().flatten().all(|g| (g.rows(), g.cols()) == shape),
+            "masked gradient: shapes of the gradients"
+        );
+        assert_eq!(out.rows(), self.cols(), "masked gradient: output shape");
+        threads.for_each_cell(&self.columns.partition, [out], |cell, [out]| {
+            out.fill(0.0);
+            let sources = sources.map(|g| g.map(|g| g.panel(cell.panel)));
+            for block in 0..self.columns.blocks {
+                gradient_words(self, cell.rows.clone(), block, sources, out);
+            }
+        });
+    }
+
     /// The sum of the rows of `w` that a range of the ordered columns names. Inlined by force: a
     /// call would be compiled without the vector instructions.
     ///
     /// # Safety
-    /// `w` must hold PANEL floats for each column; the CPU must have the instructions of `S`.
+    /// `w` must hold a row of `F` for each column; the CPU must have the instructions of `S`.
     #[inline(always)]
-    unsafe fn sum_ordered<S: Simd>(&self, range: Range<usize>, w: &[f32]) -> Wide<S> {
+    unsafe fn sum_ordered<S: Simd, F: Stored>(&self, range: Range<usize>, w: &[f32]) -> Wide<S> {
         let list = &self.ordered[range.clone()];
         // SAFETY: the ordered columns come from the checked pattern, so they are rows of `w`.
         unsafe {
             match self.rows.values {
-                None => sum_listed::<S>(list, w.as_ptr()),
-                Some(_) => sum_weighted::<S>(list, &self.ordered_values[range], w.as_ptr()),
+                None => sum_listed::<S, F>(list, w.as_ptr()),
+                Some(_) => sum_weighted::<S, F>(list, &self.ordered_values[range], w.as_ptr()),
             }
         }
     }
@@ -297,6 +377,14 @@ dispatch! {
     ) = masked_rows_kernel
 }
 
+dispatch! {
+    /// [`masked_rows`] from weights of bfloat16.
+    fn masked_words(
+        inputs: &MaskedInputs, rows: Range<usize>, block: usize, w: &[f32], scale: [&[f32]; 2],
+        first: &mut [f32], second: &mut [f32],
+    ) = masked_words_kernel
+}
+
 #[inline(always)]
 unsafe fn masked_rows_kernel<S: Simd>(
     inputs: &MaskedInputs,
@@ -307,7 +395,37 @@ unsafe fn masked_rows_kernel<S: Simd>(
     first: &mut [f32],
     second: &mut [f32],
 ) {
-    assert!(w.len() == inputs.cols() * PANEL);
+    // SAFETY: as promised by the caller.
+    unsafe { masked_stored::<S, Floats>(inputs, rows, block, w, scale, first, second) };
+}
+
+#[inline(always)]
+unsafe fn masked_words_kernel<S: Simd>(
+    inputs: &MaskedInputs,
+    rows: Range<usize>,
+    block: usize,
+    w: &[f32],
+    scale: [&[f32]; 2],
+    first: &mut [f32],
+    second: &mut [f32],
+) {
+    // SAFETY: as promised by the caller.
+    unsafe { masked_stored::<S, Words>(inputs, rows, block, w, scale, first, second) };
+}
+
+/// # Safety
+/// The CPU must have the instructions of `S`.
+#[inline(always)]
+unsafe fn masked_stored<S: Simd, F: Stored>(
+    inputs: &MaskedInputs,
+    rows: Range<usize>,
+    block: usize,
+    w: &[f32],
+    scale: [&[f32]; 2],
+    first: &mut [f32],
+    second: &mut [f32],
+) {
+    assert!(w.len() == inputs.cols() * F::ROW);
     let outputs = first.chunks_exact_mut(PANEL).zip(second.chunks_exact_mut(PANEL));
     for (i, (first, second)) in rows.zip(outputs) {
         let [both, one, two] = inputs.counts[i * inputs.rows.blocks + block].map(|n| n as usize);
@@ -317,9 +435,9 @@ unsafe fn masked_rows_kernel<S: Simd>(
         // and both outputs hold PANEL floats.
         unsafe {
             let (after_both, after_one) = (start + both, start + both + one);
-            let shared = inputs.sum_ordered::<S>(start..after_both, w);
-            let only_first = inputs.sum_ordered::<S>(after_both..after_one, w);
-            let only_second = inputs.sum_ordered::<S>(after_one..after_one + two, w);
+            let shared = inputs.sum_ordered::<S, F>(start..after_both, w);
+            let only_first = inputs.sum_ordered::<S, F>(after_both..after_one, w);
+            let only_second = inputs.sum_ordered::<S, F>(after_one..after_one + two, w);
             let totals = [shared.add(only_first), shared.add(only_second)];
             let factors = [factor * scale[0][i], factor * scale[1][i]];
             for ((total, factor), out) in totals.into_iter().zip(factors).zip([first, second]) {
@@ -338,6 +456,14 @@ dispatch! {
     ) = gradient_rows_kernel
 }
 
+dispatch! {
+    /// [`gradient_rows`] from gradients of bfloat16.
+    fn gradient_words(
+        inputs: &MaskedInputs, rows: Range<usize>, block: usize, sources: [Option<&[f32]>; 3],
+        out: &mut [f32],
+    ) = gradient_words_kernel
+}
+
 #[inline(always)]
 unsafe fn gradient_rows_kernel<S: Simd>(
     inputs: &MaskedInputs,
@@ -346,7 +472,33 @@ unsafe fn gradient_rows_kernel<S: Simd>(
     sources: [Option<&[f32]>; 3],
     out: &mut [f32],
 ) {
-    assert!(sources.iter().flatten().all(|g| g.len() == inputs.rows() * PANEL));
+    // SAFETY: as promised by the caller.
+    unsafe { gradient_stored::<S, Floats>(inputs, rows, block, sources, out) };
+}
+
+#[inline(always)]
+unsafe fn gradient_words_kernel<S: Simd>(
+    inputs: &MaskedInputs,
+    rows: Range<usize>,
+    block: usize,
+    sources: [Option<&[f32]>; 3],
+    out: &mut [f32],
+) {
+    // SAFETY: as promised by the caller.
+    unsafe { gradient_stored::<S, Words>(inputs, rows, block, sources, out) };
+}
+
+/// # Safety
+/// The CPU must have the instructions of `S`.
+#[inline(always)]
+unsafe fn gradient_stored<S: Simd, F: Stored>(
+    inputs: &MaskedInputs,
+    rows: Range<usize>,
+    block: usize,
+    sources: [Option<&[f32]>; 3],
+    out: &mut [f32],
+) {
+    assert!(sources.iter().flatten().all(|g| g.len() == inputs.rows() * F::ROW));
     let columns = &inputs.columns;
     for (j, out) in rows.zip(out.chunks_exact_mut(PANEL)) {
         let Some(&Some(source)) = sources.get(inputs.classes[j] as usize) else {
@@ -358,8 +510,8 @@ unsafe fn gradient_rows_kernel<S: Simd>(
         // floats.
         unsafe {
             let sum = match &columns.values {
-                None => sum_listed::<S>(list, source.as_ptr()),
-                Some(values) => sum_weighted::<S>(list, &values[range], source.as_ptr()),
+                None => sum_listed::<S, F>(list, source.as_ptr()),
+                Some(values) => sum_weighted::<S, F>(list, &values[range], source.as_ptr()),
             };
             Wide::load(out.as_ptr()).add(sum).store(out.as_mut_ptr());
         }
@@ -394,6 +546,50 @@ mod tests {
     fn kept(class: KeptBy, mask: usize) -> f32 {
         let other = [KeptBy::First, KeptBy::Second][mask];
         f32::from(u8::from(class == KeptBy::Both || class == other))
+    }
+
+    fn rounded(x: &Panels) -> Panels {
+        let x = x.to_matrix();
+        let round = |i, j| crate::bf16::round(x.get(i, j));
+        Panels::from_matrix(&Matrix::from_fn(x.rows(), x.cols(), round))
+    }
+
+    #[test]
+    fn products_and_gradients_of_words_are_those_of_rounded_matrices() {
+        let threads = Threads::new(2);
+        for (rows, cols, width, plain) in
+            [(9, 33, 7, true), (700, 40, 65, false), (30, 900, 33, true)]
+        {
+            let (x, _) = sparse(rows, cols, plain);
+            let mut inputs = MaskedInputs::new(&x, &threads);
+            inputs.set_masks((0..cols).map(class), &threads);
+            let wave = |rows: usize, f: f32| {
+                Panels::from_matrix(&Matrix::from_fn(rows, width, |i, j| {
+                    ((i + 3 * j) as f32 * f).sin()
+                }))
+            };
+            let (w, scale) = (wave(cols, 0.7), [vec![0.5; rows], vec![1.5; rows]]);
+            let scale = [&scale[0][..], &scale[1][..]];
+            let mut want = [(); 2].map(|()| Panels::zeros(rows, width));
+            let mut got = [(); 2].map(|()| Panels16::zeros(rows, width));
+            let [first, second] = &mut want;
+            inputs.product(&rounded(&w), scale, [first, second], &threads);
+            let [first, second] = &mut got;
+            inputs.product16(Panels16::from_panels(&w).view(), scale, [first, second], &threads);
+            for (want, got) in want.iter().zip(&got) {
+                let want = Panels16::from_panels(want);
+                for i in 0..rows {
+                    assert!((0..width).all(|j| got.view().get(i, j) == want.view().get(i, j)));
+                }
+            }
+            let sources = [0.3, 0.8, 0.1].map(|f| wave(rows, f));
+            let [mut want, mut got] = [(); 2].map(|()| Panels::zeros(cols, width));
+            let plain = sources.each_ref().map(rounded);
+            inputs.gradient(plain.each_ref().map(Some), &mut want, &threads);
+            let words = sources.each_ref().map(Panels16::from_panels);
+            inputs.gradient16(words.each_ref().map(|g| Some(g.view())), &mut got, &threads);
+            assert_eq!(got, want);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use crate::panels::PANEL;
 use crate::simd::{Simd, dispatch};
-use crate::wide::Wide;
+use crate::wide::{Floats, Stored, Wide, Words};
 
 /// One value for each column of a panel.
 pub type Columns = [f32; PANEL];
@@ -216,6 +216,14 @@ dispatch! {
     ) = backward_kernel
 }
 
+dispatch! {
+    /// [`affine_backward`] with the result in `words`, rounded to bfloat16.
+    pub fn affine_backward16(
+        map: &Affine, gradient: &AffineGradient, input: &[f32], row_scale: &[f32], grad: &[f32],
+        words: &mut [f32],
+    ) = backward16_kernel
+}
+
 #[inline(always)]
 unsafe fn backward_kernel<S: Simd>(
     map: &Affine,
@@ -225,21 +233,54 @@ unsafe fn backward_kernel<S: Simd>(
     grad: &mut [f32],
 ) {
     assert!(input.len() == grad.len() && row_scale.len() * PANEL == grad.len(), "affine: lengths");
-    // SAFETY: rows and columns hold PANEL floats each.
+    let out = grad.as_mut_ptr();
+    // SAFETY: all have that many rows. A row of the gradient is read before it is overwritten.
+    unsafe { backward_rows::<S, Floats>(map, gradient, input.as_ptr(), row_scale, out, out) };
+}
+
+#[inline(always)]
+unsafe fn backward16_kernel<S: Simd>(
+    map: &Affine,
+    gradient: &AffineGradient,
+    input: &[f32],
+    row_scale: &[f32],
+    grad: &[f32],
+    words: &mut [f32],
+) {
+    assert!(input.len() == grad.len() && row_scale.len() * PANEL == grad.len(), "affine: lengths");
+    assert_eq!(grad.len(), words.len() * 2, "affine: lengths");
+    let (input, grad, words) = (input.as_ptr(), grad.as_ptr(), words.as_mut_ptr());
+    // SAFETY: all have that many rows.
+    unsafe { backward_rows::<S, Words>(map, gradient, input, row_scale, grad, words) };
+}
+
+/// # Safety
+/// Behind the pointers there must be as many rows as factors in `row_scale`; `out` may be `grad`.
+/// The CPU must have the instructions of `S`.
+#[inline(always)]
+unsafe fn backward_rows<S: Simd, F: Stored>(
+    map: &Affine,
+    gradient: &AffineGradient,
+    input: *const f32,
+    row_scale: &[f32],
+    grad: *const f32,
+    out: *mut f32,
+) {
+    // SAFETY: rows and columns hold PANEL floats each, or a row of `F`.
     unsafe {
         let (factor, offset) =
             (Wide::<S>::load(map.factor.as_ptr()), Wide::load(map.offset.as_ptr()));
         let constant = Wide::<S>::load(gradient.constant.as_ptr());
         let linear = Wide::<S>::load(gradient.linear.as_ptr());
         let slope = S::splat(map.slope);
-        let rows = input.chunks_exact(PANEL).zip(row_scale).zip(grad.chunks_exact_mut(PANEL));
-        for ((x, &scale), grad) in rows {
-            let (x, g) = (Wide::<S>::load(x.as_ptr()), Wide::load(grad.as_ptr()));
+        for (i, &scale) in row_scale.iter().enumerate() {
+            let (x, g) = (Wide::<S>::load(input.add(i * PANEL)), Wide::load(grad.add(i * PANEL)));
             let y = offset.add_product(factor, x);
             let dy = y.zip(g, |y, g| S::if_positive(y, g, S::mul(slope, g)));
             let rest = constant.add_product(linear, x);
             let dx = factor.zip(dy, |a, b| S::mul(a, b)).zip(rest, |a, b| S::sub(a, b));
-            dx.store_scaled(scale, grad.as_mut_ptr());
+            let scale = S::splat(scale);
+            F::store(dx.map(|v| S::mul(v, scale)), out.add(i * F::ROW));
         }
     }
 }

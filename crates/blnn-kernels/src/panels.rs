@@ -17,6 +17,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::Matrix;
+use crate::pages;
 use crate::par::{Cell, Partition, SHARDS};
 
 /// Columns in a panel: two cache lines, two AVX-512 registers.
@@ -40,7 +41,10 @@ pub struct Panels {
 impl Panels {
     /// A matrix of zeros.
     pub fn zeros(rows: usize, cols: usize) -> Self {
-        Self { rows, cols, store: vec![Row::default(); rows * cols.div_ceil(PANEL)] }
+        let len = rows * cols.div_ceil(PANEL);
+        let mut store = pages::with_capacity(len);
+        store.resize(len, Row::default());
+        Self { rows, cols, store }
     }
 
     /// The same values in this layout.

@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::bf16::{Panels16, WORDS};
 use crate::panels::{PANEL, Panels};
 
 /// How many shards a partition aims for: enough to balance and to feed many cores, few enough
@@ -112,6 +113,16 @@ unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 
+/// Where the cells of a matrix lie, in floats or words.
+#[derive(Clone, Copy)]
+struct CellLayout {
+    panels: usize,
+    /// From one panel to the next.
+    panel: usize,
+    /// From one row to the next.
+    row: usize,
+}
+
 impl Threads {
     /// Calls `task(cell, parts)` for every panel and shard of the outputs, all of one shape,
     /// with the cell's part of each. Cells of one panel run next to each other, so a thread
@@ -130,15 +141,50 @@ impl Threads {
         assert!(outputs.iter().all(|o| o.shape() == shape), "outputs of one shape");
         assert_eq!(partition.rows(), shape.0, "partition of another matrix");
         let bases = outputs.map(|o| Shared(o.data_mut().as_mut_ptr()));
+        let layout = CellLayout { panels, panel: shape.0 * PANEL, row: PANEL };
+        // SAFETY: the layout is that of the outputs, which are borrowed mutably.
+        unsafe { self.for_each_part(partition, layout, bases, task) };
+    }
+
+    /// [`Threads::for_each_cell`] for outputs of bfloat16, with 16 words a row.
+    ///
+    /// # Panics
+    /// If the outputs differ in shape or the partition is of another number of rows.
+    #[track_caller]
+    pub fn for_each_cell16<const N: usize>(
+        &self,
+        partition: &Partition,
+        outputs: [&mut Panels16; N],
+        task: impl Fn(Cell, [&mut [f32]; N]) + Sync,
+    ) {
+        let shape = (outputs[0].rows(), outputs[0].cols());
+        assert!(outputs.iter().all(|o| (o.rows(), o.cols()) == shape), "outputs of one shape");
+        assert_eq!(partition.rows(), shape.0, "partition of another matrix");
+        let panels = shape.1.div_ceil(PANEL);
+        let layout = CellLayout { panels, panel: outputs[0].panel_words(), row: WORDS };
+        let bases = outputs.map(|o| Shared(o.words_mut().as_mut_ptr()));
+        // SAFETY: the layout is that of the outputs, which are borrowed mutably.
+        unsafe { self.for_each_part(partition, layout, bases, task) };
+    }
+
+    /// # Safety
+    /// The bases must be matrices of the layout with the rows of the partition, borrowed mutably.
+    unsafe fn for_each_part<const N: usize>(
+        &self,
+        partition: &Partition,
+        layout: CellLayout,
+        bases: [Shared; N],
+        task: impl Fn(Cell, [&mut [f32]; N]) + Sync,
+    ) {
         let shards = partition.shards();
-        self.for_each(panels * shards, |index| {
+        self.for_each(layout.panels * shards, |index| {
             let (panel, shard) = (index / shards, index % shards);
             let rows = partition.range(shard);
-            let start = (panel * shape.0 + rows.start) * PANEL;
+            let start = panel * layout.panel + rows.start * layout.row;
             // SAFETY: the cell lies inside its output (the panel and the rows exist), each cell
             // is visited once and cells are disjoint, and the outputs are borrowed mutably.
             let parts = bases.map(|Shared(base)| unsafe {
-                std::slice::from_raw_parts_mut(base.add(start), rows.len() * PANEL)
+                std::slice::from_raw_parts_mut(base.add(start), rows.len() * layout.row)
             });
             task(Cell { panel, shard, rows }, parts);
         });

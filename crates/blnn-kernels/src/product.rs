@@ -23,17 +23,25 @@ pub enum Store {
 /// If the shapes disagree.
 #[track_caller]
 pub fn product(a: &RowsRef<'_>, b: &Panels, out: &mut RowsMut<'_>, store: Store) {
+    product_rows(a, &b.rows_ref(0..b.rows()), out, store);
+}
+
+/// [`product`] with some rows of a matrix as the weights.
+#[track_caller]
+pub(crate) fn product_rows(a: &RowsRef<'_>, b: &RowsRef<'_>, out: &mut RowsMut<'_>, store: Store) {
     assert_eq!(a.panels(), b.rows().div_ceil(PANEL), "product: A's columns, B's rows");
     assert_eq!((a.rows(), b.panels()), (out.rows(), out.panels()), "product: output shape");
     if a.rows() == 0 {
         return;
     }
-    let (inputs, stride) = a.strided();
+    let ((inputs, stride), (all, panel_floats)) = (a.strided(), b.strided());
     for p in 0..b.panels() {
-        for (block, weights) in b.panel(p).chunks(DEPTH * PANEL).enumerate() {
+        let (panel, following) = (b.panel(p), &all[p * panel_floats..]);
+        for (block, weights) in panel.chunks(DEPTH * PANEL).enumerate() {
             let inputs = &inputs[block * (DEPTH / PANEL) * stride..];
+            let next = &following[block * DEPTH * PANEL + weights.len()..];
             let add = block > 0 || store == Store::Add;
-            rows_by_panel(inputs, stride, weights, out.panel_mut(p), add);
+            rows_by_panel(inputs, stride, weights, next, out.panel_mut(p), add);
         }
     }
 }
@@ -64,6 +72,9 @@ const BLOCK_ROWS: usize = 256;
 
 /// Panels of `A` that share one pass over a panel of `B` in [`transposed_product_all`].
 const PIECE_PANELS: usize = 4;
+
+/// Floats in a line of the cache.
+const LINE: usize = 16;
 
 /// Rows of `B` that stay in the level-1 cache while all rows of `A` pass by.
 const DEPTH: usize = 128;
@@ -126,8 +137,8 @@ pub fn product_all(
 
 dispatch! {
     /// `out[i][..] (+)= Σ_k a[i][k] · b[k][..]` for all rows `i` and all rows `k` of `b`; the
-    /// panels of `a` lie `stride` floats apart.
-    fn rows_by_panel(a: &[f32], stride: usize, b: &[f32], out: &mut [f32], add: bool) = rows_kernel
+    /// panels of `a` lie `stride` floats apart. What is used `next` is brought near meanwhile.
+    fn rows_by_panel(a: &[f32], stride: usize, b: &[f32], next: &[f32], out: &mut [f32], add: bool) = rows_kernel
 }
 
 dispatch! {
@@ -136,7 +147,14 @@ dispatch! {
 }
 
 #[inline(always)]
-unsafe fn rows_kernel<S: Simd>(a: &[f32], stride: usize, b: &[f32], out: &mut [f32], add: bool) {
+unsafe fn rows_kernel<S: Simd>(
+    a: &[f32],
+    stride: usize,
+    b: &[f32],
+    next: &[f32],
+    out: &mut [f32],
+    add: bool,
+) {
     let (rows, depth) = (out.len() / PANEL, b.len() / PANEL);
     assert!(a.len() >= (depth.div_ceil(PANEL) - 1) * stride + rows * PANEL);
     let width = S::TILE_VECTORS * S::LANES;
@@ -144,15 +162,17 @@ unsafe fn rows_kernel<S: Simd>(a: &[f32], stride: usize, b: &[f32], out: &mut [f
     // whose lengths were checked above.
     unsafe {
         let (a, b, out) = (a.as_ptr(), b.as_ptr(), out.as_mut_ptr());
+        let mut next = next.chunks(LINE * depth);
         for j in (0..PANEL).step_by(width) {
             let mut i = 0;
             macro_rules! tiles {
                 ($($r:literal)*) => {$(
                     while $r <= S::TILE_ROWS && rows - i >= $r {
                         let (a, b, out) = (a.add(i * PANEL), b.add(j), out.add(i * PANEL + j));
+                        let next = next.next().map_or(b, <[f32]>::as_ptr);
                         match S::TILE_VECTORS {
-                            2 => tile::<S, $r, 2, PANEL, 1>(a, stride, b, out, depth, add),
-                            _ => tile::<S, $r, 4, PANEL, 1>(a, stride, b, out, depth, add),
+                            2 => tile::<S, $r, 2, PANEL, 1>(a, stride, b, Some(next), out, depth, add),
+                            _ => tile::<S, $r, 4, PANEL, 1>(a, stride, b, Some(next), out, depth, add),
                         }
                         i += $r;
                     }
@@ -179,8 +199,8 @@ unsafe fn columns_kernel<S: Simd>(a: &[f32], b: &[f32], out: &mut [f32], height:
                     while $r <= S::TILE_ROWS && height - m >= $r {
                         let (a, b, out) = (a.add(m), b.add(j), out.add(m * PANEL + j));
                         match S::TILE_VECTORS {
-                            2 => tile::<S, $r, 2, 1, PANEL>(a, PANEL * PANEL, b, out, depth, add),
-                            _ => tile::<S, $r, 4, 1, PANEL>(a, PANEL * PANEL, b, out, depth, add),
+                            2 => tile::<S, $r, 2, 1, PANEL>(a, PANEL * PANEL, b, None, out, depth, add),
+                            _ => tile::<S, $r, 4, 1, PANEL>(a, PANEL * PANEL, b, None, out, depth, add),
                         }
                         m += $r;
                     }
@@ -193,7 +213,8 @@ unsafe fn columns_kernel<S: Simd>(a: &[f32], b: &[f32], out: &mut [f32], height:
 
 /// The register tile: `R` rows by `V` vectors of the output stay in registers while `depth`
 /// products are added. Element `(r, k)` of A is `a[r * A_ROW + k * A_COL]` within a segment of
-/// `PANEL` values of `k`; segments lie `stride` floats apart.
+/// `PANEL` values of `k`; segments lie `stride` floats apart. A line at `next` is prefetched for
+/// each `k`.
 ///
 /// # Safety
 /// All addressed elements must exist; the CPU must have the instructions of `S`.
@@ -202,6 +223,7 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const A_ROW: usize, cons
     a: *const f32,
     stride: usize,
     b: *const f32,
+    next: Option<*const f32>,
     out: *mut f32,
     depth: usize,
     add: bool,
@@ -219,10 +241,12 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const A_ROW: usize, cons
         let whole = depth / PANEL;
         for q in 0..whole {
             let (a, b) = (a.add(q * stride), b.add(q * PANEL * PANEL));
-            segment::<S, R, V, A_ROW, A_COL>(&mut acc, a, b, PANEL);
+            let next = next.map(|p| p.wrapping_add(q * PANEL * LINE));
+            segment::<S, R, V, A_ROW, A_COL>(&mut acc, a, b, next, PANEL);
         }
         let (a, b) = (a.add(whole * stride), b.add(whole * PANEL * PANEL));
-        segment::<S, R, V, A_ROW, A_COL>(&mut acc, a, b, depth % PANEL);
+        let next = next.map(|p| p.wrapping_add(whole * PANEL * LINE));
+        segment::<S, R, V, A_ROW, A_COL>(&mut acc, a, b, next, depth % PANEL);
         for (r, row) in acc.iter().enumerate() {
             for (v, &lanes) in row.iter().enumerate() {
                 S::store(out.add(r * PANEL + v * S::LANES), lanes);
@@ -246,11 +270,15 @@ unsafe fn segment<
     acc: &mut [[S::V; V]; R],
     a: *const f32,
     b: *const f32,
+    next: Option<*const f32>,
     depth: usize,
 ) {
     for k in 0..depth {
         // SAFETY: as promised by the caller.
         unsafe {
+            if let Some(next) = next {
+                S::prefetch(next.wrapping_add(k * LINE));
+            }
             let b: [S::V; V] = std::array::from_fn(|v| S::load(b.add(k * PANEL + v * S::LANES)));
             for (r, row) in acc.iter_mut().enumerate() {
                 let x = S::splat(*a.add(r * A_ROW + k * A_COL));

@@ -39,6 +39,49 @@ impl<S: Simd> Wide<S> {
         }
     }
 
+    /// A row stored as words: word `j` holds columns `j` and `j + 16` of the panel, so that
+    /// half the registers are the lower halves and half the upper ones, without a shuffle.
+    #[inline(always)]
+    pub(crate) unsafe fn load16(p: *const f32) -> Self {
+        let half = registers::<S>() / 2;
+        // SAFETY: the caller promises a CPU with the instructions of `S`.
+        let mut out = unsafe { Self::zero() };
+        for v in 0..half {
+            // SAFETY: the caller promises PANEL / 2 readable words.
+            unsafe {
+                let words = S::load(p.add(v * S::LANES));
+                (out.0[v], out.0[v + half]) = (S::low16(words), S::high16(words));
+            }
+        }
+        out
+    }
+
+    /// Rounds and stores as [`Wide::load16`] reads.
+    #[inline(always)]
+    pub(crate) unsafe fn store16(self, p: *mut f32) {
+        let half = registers::<S>() / 2;
+        for v in 0..half {
+            // SAFETY: the caller promises PANEL / 2 writable words.
+            unsafe {
+                let (low, high) = (S::round16(self.0[v]), S::round16(self.0[v + half]));
+                S::store(p.add(v * S::LANES), S::pair16(low, high));
+            }
+        }
+    }
+
+    /// Stores the two halves of the row apart.
+    #[inline(always)]
+    pub(crate) unsafe fn store_halves(self, left: *mut f32, right: *mut f32) {
+        let half = registers::<S>() / 2;
+        for v in 0..half {
+            // SAFETY: the caller promises PANEL / 2 writable floats behind both.
+            unsafe {
+                S::store(left.add(v * S::LANES), self.0[v]);
+                S::store(right.add(v * S::LANES), self.0[v + half]);
+            }
+        }
+    }
+
     #[inline(always)]
     pub(crate) unsafe fn store_scaled(self, scale: f32, p: *mut f32) {
         // SAFETY: as for `store`.
@@ -101,34 +144,87 @@ impl<S: Simd> Wide<S> {
     }
 }
 
+/// How the rows that a kernel reads or writes are stored.
+pub(crate) trait Stored {
+    /// Floats (or words) a row takes.
+    const ROW: usize;
+
+    /// # Safety
+    /// `ROW` floats must be readable; the CPU must have the instructions of `S`.
+    unsafe fn load<S: Simd>(p: *const f32) -> Wide<S>;
+
+    /// # Safety
+    /// `ROW` floats must be writable; the CPU must have the instructions of `S`.
+    unsafe fn store<S: Simd>(row: Wide<S>, p: *mut f32);
+}
+
+/// Rows of floats.
+pub(crate) struct Floats;
+
+/// Rows of bfloat16, two in a word.
+pub(crate) struct Words;
+
+impl Stored for Floats {
+    const ROW: usize = PANEL;
+
+    #[inline(always)]
+    unsafe fn load<S: Simd>(p: *const f32) -> Wide<S> {
+        // SAFETY: as promised by the caller.
+        unsafe { Wide::load(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn store<S: Simd>(row: Wide<S>, p: *mut f32) {
+        // SAFETY: as promised by the caller.
+        unsafe { row.store(p) }
+    }
+}
+
+impl Stored for Words {
+    const ROW: usize = PANEL / 2;
+
+    #[inline(always)]
+    unsafe fn load<S: Simd>(p: *const f32) -> Wide<S> {
+        // SAFETY: as promised by the caller.
+        unsafe { Wide::load16(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn store<S: Simd>(row: Wide<S>, p: *mut f32) {
+        // SAFETY: as promised by the caller.
+        unsafe { row.store16(p) }
+    }
+}
+
 /// `Σ_{j in list} x[j]`, two sums in flight to hide the latency of the additions.
 ///
 /// The last rows, fewer than four, are added without a branch on their number: lists are short
 /// and of random length, so such a branch would be mispredicted most of the time.
 ///
 /// # Safety
-/// Every listed row of `PANEL` floats must exist behind `x`; the CPU must have the instructions
+/// Every listed row of `F` must exist behind `x`; the CPU must have the instructions
 /// of `S`.
 #[inline(always)]
-pub(crate) unsafe fn sum_listed<S: Simd>(list: &[u32], x: *const f32) -> Wide<S> {
+pub(crate) unsafe fn sum_listed<S: Simd, F: Stored>(list: &[u32], x: *const f32) -> Wide<S> {
     // SAFETY: as promised by the caller.
     unsafe {
+        let row = |j: u32| F::load::<S>(x.add(j as usize * F::ROW));
         let (mut even, mut odd) = (Wide::<S>::zero(), Wide::<S>::zero());
         let Some(&last) = list.last() else {
             return even;
         };
         let mut fours = list.chunks_exact(4);
         for four in &mut fours {
-            even = even.add(Wide::load(x.add(four[0] as usize * PANEL)));
-            odd = odd.add(Wide::load(x.add(four[1] as usize * PANEL)));
-            even = even.add(Wide::load(x.add(four[2] as usize * PANEL)));
-            odd = odd.add(Wide::load(x.add(four[3] as usize * PANEL)));
+            even = even.add(row(four[0]));
+            odd = odd.add(row(four[1]));
+            even = even.add(row(four[2]));
+            odd = odd.add(row(four[3]));
         }
         let rest = fours.remainder();
         for k in 0..3 {
             let j = *rest.get(k).unwrap_or(&last);
             let weight = f32::from(u8::from(k < rest.len()));
-            even = even.add_scaled(weight, Wide::load(x.add(j as usize * PANEL)));
+            even = even.add_scaled(weight, row(j));
         }
         even.add(odd)
     }
@@ -139,10 +235,14 @@ pub(crate) unsafe fn sum_listed<S: Simd>(list: &[u32], x: *const f32) -> Wide<S>
 /// # Safety
 /// As for [`sum_listed`]; the slices must be of one length.
 #[inline(always)]
-pub(crate) unsafe fn sum_weighted<S: Simd>(list: &[u32], values: &[f32], x: *const f32) -> Wide<S> {
+pub(crate) unsafe fn sum_weighted<S: Simd, F: Stored>(
+    list: &[u32],
+    values: &[f32],
+    x: *const f32,
+) -> Wide<S> {
     // SAFETY: as promised by the caller.
     unsafe {
-        let row = |j: u32| Wide::<S>::load(x.add(j as usize * PANEL));
+        let row = |j: u32| F::load::<S>(x.add(j as usize * F::ROW));
         let (mut even, mut odd) = (Wide::<S>::zero(), Wide::<S>::zero());
         let (mut lists, mut weights) = (list.chunks_exact(2), values.chunks_exact(2));
         for (two, weight) in (&mut lists).zip(&mut weights) {

@@ -34,12 +34,18 @@ const POOL_BYTES_PER_STEP: usize = 256;
 #[test]
 fn steps_allocate_nothing() {
     let graph = data::load("cora", &[]).unwrap();
-    for (method, objective) in
-        [("bgrl", "paper"), ("blnn", "paper"), ("blnn", "published-code"), ("bgrl-clean", "paper")]
-    {
+    for (method, objective, precision) in [
+        ("bgrl", "paper", "f32"),
+        ("blnn", "paper", "f32"),
+        ("blnn", "published-code", "f32"),
+        ("bgrl-clean", "paper", "f32"),
+        ("bgrl", "paper", "bf16"),
+        ("blnn", "paper", "bf16"),
+    ] {
         let mut config = Config::new();
-        for setting in [format!("method={method}"), format!("objective={objective}")] {
-            config.assign(&setting).unwrap();
+        for (key, value) in [("method", method), ("objective", objective), ("precision", precision)]
+        {
+            config.assign(&format!("{key}={value}")).unwrap();
         }
         config.assign("hidden_width=40").unwrap();
         config.assign("embedding_width=20").unwrap();
@@ -52,7 +58,7 @@ fn steps_allocate_nothing() {
         let bytes = BYTES.load(Ordering::Relaxed) - before;
         assert!(
             bytes <= 20 * POOL_BYTES_PER_STEP,
-            "{method} {objective}: {bytes} bytes in 20 steps"
+            "{method} {objective} {precision}: {bytes} bytes in 20 steps"
         );
     }
 }

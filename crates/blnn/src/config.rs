@@ -18,7 +18,7 @@ use toml::de::DeTable;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::nearest::nearest;
-use crate::plan::{Method, Objective, PRECISION, Plan, Statistics};
+use crate::plan::{Method, Objective, Plan, Precision, Statistics};
 use crate::preset;
 
 /// Every key of a config file, in the order they are written.
@@ -151,6 +151,17 @@ impl Config {
         self.resolve_over(base)
     }
 
+    /// Like [`resolve`](Self::resolve), with a precision that is given nowhere chosen for this
+    /// machine ([`Precision::auto`]) instead of the built-in default, which is the same anywhere.
+    ///
+    /// # Errors
+    /// As for [`resolve`](Self::resolve).
+    pub fn resolve_on_this_machine(&self, dataset: &str) -> Result<Plan> {
+        let mut wish = Self::new();
+        wish.push("precision", Value::String("auto".into()), "--precision".into());
+        self.clone().over(wish).resolve(dataset)
+    }
+
     /// Checks every setting, with `base` beneath what was given in place of default and preset.
     /// `base` must give all keys; the config of an earlier run does.
     ///
@@ -159,7 +170,6 @@ impl Config {
     pub fn resolve_over(&self, base: Self) -> Result<Plan> {
         let all = self.clone().over(base);
         let epochs = all.integer("epochs", 1, MAX_EPOCHS)?;
-        all.word("precision", &[PRECISION], |p| p)?;
         Ok(Plan {
             method: all.method()?,
             objective: all.word("objective", &Objective::ALL, Objective::name)?,
@@ -178,7 +188,15 @@ impl Config {
             statistics: all.word("statistics", &Statistics::ALL, Statistics::name)?,
             seed: all.integer("seed", 0, i64::MAX as usize)? as u64,
             checkpoint_every: all.integer("checkpoint_every", 1, MAX_EPOCHS)?,
+            precision: all.precision()?,
         })
+    }
+
+    /// `auto` is settled here, once: a plan, and so every file of a run, names an arithmetic.
+    fn precision(&self) -> Result<Precision> {
+        let choices = [None].into_iter().chain(Precision::ALL.map(Some)).collect::<Vec<_>>();
+        let name = |choice: Option<Precision>| choice.map_or("auto", Precision::name);
+        Ok(self.word("precision", &choices, name)?.unwrap_or_else(Precision::auto))
     }
 
     /// These layers on top of those of `base`.
@@ -365,7 +383,7 @@ mod tests {
             ("ema_start=1.01", "from 0 to 1"),
             ("checkpoint_every=0", "from 1 to"),
             ("seed=-1", "from 0 to"),
-            ("precision=f16", "\"f32\""),
+            ("precision=f16", "\"auto\" or \"f32\" or \"bf16\""),
             ("method=gcn", "\"blnn\" or \"bgrl\""),
             ("objective=both", "\"paper\" or \"published-code\""),
             ("statistics=\"none\"", "\"last-view\" or \"averaged\""),
@@ -494,6 +512,26 @@ mod tests {
             again.text(&plan.to_toml(), "config.toml").unwrap();
             assert_eq!(again.resolve_over(Config::new()).unwrap(), plan);
         }
+    }
+
+    #[test]
+    fn the_precision_is_settled_when_a_plan_is_made() {
+        let resolved = |assignment: &str| {
+            let mut config = Config::new();
+            config.assign(assignment).unwrap();
+            config.resolve("photo").unwrap()
+        };
+        assert_eq!(Config::new().resolve("photo").unwrap().precision(), Precision::F32);
+        assert_eq!(resolved("precision=bf16").precision(), Precision::Bf16);
+        assert!(resolved("precision=bf16").to_toml().contains("precision = \"bf16\"\n"));
+        let auto = resolved("precision=auto");
+        assert_eq!(auto.precision(), Precision::auto());
+        assert!(!auto.to_toml().contains("auto"));
+        let unset = Config::new().resolve_on_this_machine("photo").unwrap();
+        assert_eq!(unset.precision(), Precision::auto());
+        let mut given = Config::new();
+        given.text("precision = \"bf16\"", "a.toml").unwrap();
+        assert_eq!(given.resolve_on_this_machine("photo").unwrap().precision(), Precision::Bf16);
     }
 
     #[test]

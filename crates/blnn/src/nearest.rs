@@ -7,14 +7,27 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     let word = letters(word);
     known
         .into_iter()
-        .map(|candidate| {
-            let other = letters(candidate);
-            let slack = (word.len().max(other.len()) / 3).max(1);
-            (edits(&word, &other), slack, candidate)
-        })
-        .filter(|&(distance, slack, _)| distance <= slack)
-        .min_by_key(|&(distance, _, _)| distance)
-        .map(|(_, _, candidate)| candidate)
+        .filter_map(|candidate| Some((within_slack(&word, candidate)?, candidate)))
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// How many edits `word` is from `known`, or `None` if too many for a slip of the hand.
+///
+/// ```
+/// assert_eq!(blnn::slip("Phtoo", "photo"), Some(1));
+/// assert_eq!(blnn::slip("citeseer", "photo"), None);
+/// ```
+pub fn slip(word: &str, known: &str) -> Option<usize> {
+    within_slack(&letters(word), known)
+}
+
+fn within_slack(word: &[char], known: &str) -> Option<usize> {
+    let other = letters(known);
+    let slack = (word.len().max(other.len()) / 3).max(1);
+    // Each edit changes the length by at most one: most words are told apart by that alone.
+    let distance = (word.len().abs_diff(other.len()) <= slack).then(|| edits(word, &other))?;
+    (distance <= slack).then_some(distance)
 }
 
 fn letters(word: &str) -> Vec<char> {

@@ -1,11 +1,70 @@
 //! [`Plan`]: every setting of one training run, validated.
 
+use blnn_kernels::mixed::Arithmetic;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// The arithmetic of training. There is one so far; the key exists so that a config written today
-/// still says what it meant when there are more.
-pub(crate) const PRECISION: &str = "f32";
+/// The arithmetic of training. Weights, optimiser, statistics and all sums are `f32` in either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Precision {
+    /// Everything is `f32`.
+    F32,
+    /// The operands of the dense products (second layer, predictor), and what the sparse products
+    /// gather, are rounded to bfloat16.
+    Bf16,
+}
+
+impl Precision {
+    /// Both arithmetics, the default first.
+    pub const ALL: [Self; 2] = [Self::F32, Self::Bf16];
+
+    /// The name used in configs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Bf16 => "bf16",
+        }
+    }
+
+    /// The faster one on this machine: `bf16` where the CPU has a matrix unit that the operating
+    /// system allows, otherwise `f32`.
+    pub fn auto() -> Self {
+        if blnn_kernels::mixed::has_matrix_unit() { Self::Bf16 } else { Self::F32 }
+    }
+
+    /// How dense products compute on this machine.
+    pub(crate) fn arithmetic(self) -> Arithmetic {
+        match self {
+            Self::F32 => Arithmetic::F32,
+            Self::Bf16 => Arithmetic::bf16(),
+        }
+    }
+
+    /// The kernels this arithmetic runs on, on this machine.
+    ///
+    /// ```
+    /// assert_eq!(blnn::Precision::F32.kernels().dense, "f32");
+    /// ```
+    pub fn kernels(self) -> Kernels {
+        Kernels { vectors: blnn_kernels::isa().name(), dense: self.arithmetic().kernels() }
+    }
+}
+
+/// The names of the kernels that a training runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Kernels {
+    /// The vector instructions: `avx512`, `avx2`, `neon` or `scalar`.
+    pub vectors: &'static str,
+    /// The dense products: `amx`, or `f32` for vectors of floats.
+    pub dense: &'static str,
+}
+
+impl std::fmt::Display for Kernels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} vectors, {} products", self.vectors, self.dense)
+    }
+}
 
 /// Which objective is trained. See `method/` for the mathematics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,6 +194,7 @@ pub struct Plan {
     pub(crate) statistics: Statistics,
     pub(crate) seed: u64,
     pub(crate) checkpoint_every: usize,
+    pub(crate) precision: Precision,
 }
 
 impl Plan {
@@ -169,8 +229,8 @@ impl Plan {
     }
 
     /// The arithmetic of training.
-    pub fn precision(&self) -> &'static str {
-        PRECISION
+    pub fn precision(&self) -> Precision {
+        self.precision
     }
 
     /// All settings as a config file. Reading it back gives the same plan.
@@ -205,7 +265,7 @@ impl Serialize for Plan {
         out.serialize_field("statistics", &self.statistics)?;
         out.serialize_field("seed", &self.seed)?;
         out.serialize_field("checkpoint_every", &self.checkpoint_every)?;
-        out.serialize_field("precision", PRECISION)?;
+        out.serialize_field("precision", &self.precision)?;
         out.end()
     }
 }
@@ -231,6 +291,7 @@ impl Plan {
             statistics: Statistics::Averaged,
             seed: 1,
             checkpoint_every: 10,
+            precision: Precision::F32,
         }
     }
 }

@@ -24,6 +24,11 @@ pub(crate) enum Stream {
         /// The parameter's position in the model.
         index: u32,
     },
+    /// A part of a generated graph.
+    Generated {
+        /// 0 for edges, 1 for attributes.
+        part: u32,
+    },
 }
 
 impl Stream {
@@ -31,6 +36,7 @@ impl Stream {
         match self {
             Self::Edges { view } => view,
             Self::Features { view } => 16 + view,
+            Self::Generated { part } => 32 + part,
             Self::Parameter { index } => 1024 + index,
         }
     }

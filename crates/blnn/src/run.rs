@@ -51,13 +51,14 @@ pub struct RunFolder {
 }
 
 /// Every file of ours but the lock. Nothing else in a run folder is ever touched.
-const FILES: [&str; 13] = [
+const FILES: [&str; 14] = [
     "config.toml",
     "metrics.jsonl",
     "checkpoint.safetensors",
     "embeddings.npy",
     "node_ids.txt",
     "summary.json",
+    "report.html",
     "features.json",
     "embeddings.npz",
     "embeddings.parquet",
@@ -170,6 +171,11 @@ impl RunFolder {
         self.root.join("summary.json")
     }
 
+    /// The page that shows the run.
+    pub fn report(&self) -> PathBuf {
+        self.root.join("report.html")
+    }
+
     /// Writes config.toml.
     ///
     /// # Errors
@@ -214,14 +220,19 @@ impl RunFolder {
     /// # Errors
     /// If the file is there and cannot be read.
     pub fn records(&self) -> Result<Vec<Record>> {
-        let path = self.metrics();
-        if !path.exists() {
-            return Ok(Vec::new());
-        }
-        let text = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
-        let parse = |line| serde_json::from_str(line).ok();
-        Ok(text.lines().filter_map(parse).collect())
+        read_records(&self.metrics())
     }
+}
+
+/// The records in a metrics.jsonl, none if there is no such file. A line that was cut off is left
+/// out.
+pub(crate) fn read_records(path: &Path) -> Result<Vec<Record>> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let text = fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
+    let parse = |line| serde_json::from_str(line).ok();
+    Ok(text.lines().filter_map(parse).collect())
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

@@ -12,7 +12,7 @@ use crate::collapse::Health;
 use crate::config::KEYS;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
-use crate::plan::{Method, Plan};
+use crate::plan::{Kernels, Method, Plan, Precision};
 use crate::run::{Metrics, Record, RunFolder};
 use crate::trainer::{Step, Trainer};
 
@@ -80,6 +80,10 @@ pub struct Outcome {
     pub method: Method,
     /// The seed every random draw derives from.
     pub seed: u64,
+    /// The arithmetic.
+    pub precision: Precision,
+    /// The kernels it ran on.
+    pub kernels: Kernels,
     /// Number of epochs done.
     pub epochs: usize,
     /// Whether all planned epochs are done and the embeddings are written. If not, an observer
@@ -275,7 +279,7 @@ fn same_graph(header: &Header, graph: &Graph) -> Result<()> {
 
 /// Refuses settings that would make the rest of the run another run. How often to save is no such
 /// setting.
-fn same_config(saved: &str, plan: &Plan) -> Result<()> {
+pub(crate) fn same_config(saved: &str, plan: &Plan) -> Result<()> {
     let table = |text: &str| text.parse::<toml::Table>().unwrap_or_default();
     let (saved, wanted) = (table(saved), table(&plan.to_toml()));
     let differs = |key: &&str| *key != "checkpoint_every" && saved.get(*key) != wanted.get(*key);
@@ -304,6 +308,8 @@ fn outcome(job: &Job<'_>, epochs: usize, finished: bool, seconds: f64) -> Result
         nodes: job.graph.nodes(),
         method: job.plan.method,
         seed: job.plan.seed,
+        precision: job.plan.precision,
+        kernels: job.plan.precision.kernels(),
         epochs,
         finished,
         embedding_width: job.plan.embedding_width,

@@ -87,6 +87,7 @@ impl Trainer {
             features,
             hidden: plan.hidden_width,
             embedding: plan.embedding_width,
+            arithmetic: plan.precision.arithmetic(),
         };
         let mut parameters = Parameters::default();
         let online = Encoder::new("online", shape, plan.seed, 0, true, &mut parameters);
@@ -334,7 +335,7 @@ fn training_tape(
         width: shape.embedding,
     };
     let directions = method::directions(&mut tape, plan, graph, h)?;
-    tape.push(Predict::new(directions, predictor, loss.clone()));
+    tape.push(Predict::new(directions, predictor, shape.arithmetic, loss.clone()));
     Ok(tape)
 }
 
@@ -342,3 +343,5 @@ fn training_tape(
 mod battery;
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod precision;

@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use blnn::{Config, Trainer};
+use blnn::{Config, StageCost, Trainer, step_cost};
 use blnn_kernels::Threads;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -22,12 +22,17 @@ struct Measurement {
     graph: String,
     method: String,
     precision: String,
+    /// Vector instructions and dense products.
+    kernels: String,
     threads: usize,
     /// Median.
     seconds_per_epoch: f64,
     peak_rss_mb: f64,
     /// Share of the training time each stage takes.
     stages: Map<String, Value>,
+    /// Rates of the stages whose work can be counted: `gflops`, and `gathered_gbs` where rows are
+    /// gathered.
+    rates: Map<String, Value>,
 }
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
@@ -56,6 +61,7 @@ fn measure_in_child(args: &BenchArgs, graph: &str) -> anyhow::Result<Measurement
     child.args(["bench", "--here", "--format", "json"]);
     child.args(["--epochs", &args.epochs.to_string()]);
     child.args(["--threads", &args.machine.threads.to_string()]);
+    child.args(["--precision", &args.precision]);
     if let Some(method) = args.method {
         child.args(["--method", method.name()]);
     }
@@ -75,6 +81,7 @@ fn measure(args: &BenchArgs, name: &str) -> anyhow::Result<Measurement> {
     if let Some(method) = args.method {
         config.flag("method", method.name());
     }
+    config.flag("precision", args.precision.as_str());
     let plan = config.resolve(&dataset_name(name))?;
     let graph = load_graph(name, args.machine.data_dir.as_deref())?;
     let threads = Threads::new(args.machine.threads.into());
@@ -90,14 +97,18 @@ fn measure(args: &BenchArgs, name: &str) -> anyhow::Result<Measurement> {
             began.elapsed().as_secs_f64()
         })
         .collect();
+    let seconds_per_epoch = median(&mut seconds);
+    let stages = shares(&before, &trainer.stage_seconds());
     Ok(Measurement {
         graph: graph.name().to_owned(),
         method: plan.method().name().to_owned(),
-        precision: plan.precision().to_owned(),
+        precision: plan.precision().name().to_owned(),
+        kernels: plan.precision().kernels().to_string(),
         threads: threads.count(),
-        seconds_per_epoch: median(&mut seconds),
+        seconds_per_epoch,
         peak_rss_mb: peak_rss_mb()?,
-        stages: shares(&before, &trainer.stage_seconds()),
+        rates: rates(&step_cost(&graph, &plan), &stages, seconds_per_epoch),
+        stages,
     })
 }
 
@@ -121,6 +132,21 @@ fn shares(before: &[(&'static str, f64)], after: &[(&'static str, f64)]) -> Map<
     spent.into_iter().map(|(name, s)| (name.to_owned(), share(s))).collect()
 }
 
+/// The counted work of each stage over its time.
+fn rates(costs: &[StageCost], stages: &Map<String, Value>, epoch: f64) -> Map<String, Value> {
+    let rate = |cost: &StageCost| {
+        let seconds = stages.get(cost.stage)?.as_f64()? * epoch;
+        let giga = |work: f64| work / seconds.max(f64::MIN_POSITIVE) / 1e9;
+        let mut rate = Map::new();
+        rate.insert("gflops".to_owned(), giga(cost.operations).into());
+        if cost.gathered_bytes > 0.0 {
+            rate.insert("gathered_gbs".to_owned(), giga(cost.gathered_bytes).into());
+        }
+        Some((cost.stage.to_owned(), rate.into()))
+    };
+    costs.iter().filter_map(rate).collect()
+}
+
 /// The most memory this process ever held, in MB of 10⁶ bytes, as the Linux kernel counts it.
 fn peak_rss_mb() -> anyhow::Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status")
@@ -136,20 +162,28 @@ fn peak_of(status: &str) -> Option<f64> {
 
 fn table_head() -> String {
     format!(
-        "{:<12} {:<11} {:>7} {:>12} {:>10}  {}",
-        "graph", "method", "threads", "ms/epoch", "peak MB", "stages"
+        "{:<12} {:<11} {:<9} {:>7} {:>12} {:>10}  {}",
+        "graph", "method", "precision", "threads", "ms/epoch", "peak MB", "stages"
     )
 }
 
 fn table_row(m: &Measurement) -> String {
     let percent = |(name, share): (&String, &Value)| {
-        format!("{name} {:.0} %", 100.0 * share.as_f64().unwrap_or_default())
+        let share = 100.0 * share.as_f64().unwrap_or_default();
+        let rate = |unit: &str| m.rates.get(name).and_then(|r| r.get(unit)?.as_f64());
+        let rate = match (rate("gathered_gbs"), rate("gflops")) {
+            (Some(gbs), _) => format!(" ({gbs:.0} GB/s)"),
+            (None, Some(gflops)) => format!(" ({gflops:.0} GF/s)"),
+            (None, None) => String::new(),
+        };
+        format!("{name} {share:.0} %{rate}")
     };
     let stages: Vec<String> = m.stages.iter().map(percent).collect();
     format!(
-        "{:<12} {:<11} {:>7} {:>12.1} {:>10.0}  {}",
+        "{:<12} {:<11} {:<9} {:>7} {:>12.1} {:>10.0}  {}",
         m.graph,
         m.method,
+        m.precision,
         m.threads,
         1e3 * m.seconds_per_epoch,
         m.peak_rss_mb,
@@ -173,6 +207,18 @@ mod tests {
         let shares = shares(&[("a", 5.0), ("b", 1.0)], &[("a", 6.0), ("b", 4.0)]);
         assert_eq!(shares["a"], 0.25);
         assert_eq!(shares["b"], 0.75);
+    }
+
+    #[test]
+    fn rates_are_work_over_time() {
+        let cost =
+            |stage, operations, gathered_bytes| StageCost { stage, operations, gathered_bytes };
+        let costs = [cost("a", 4e9, 0.0), cost("b", 1e9, 6e9), cost("absent", 1.0, 1.0)];
+        let stages = shares(&[], &[("a", 1.0), ("b", 3.0)]);
+        let rates = rates(&costs, &stages, 2.0);
+        assert_eq!(rates["a"]["gflops"], 8.0);
+        assert_eq!(rates["b"]["gathered_gbs"], 4.0);
+        assert!(rates["a"].get("gathered_gbs").is_none() && rates.len() == 2);
     }
 
     #[test]

@@ -2,8 +2,13 @@
 
 pub(crate) mod bench;
 pub(crate) mod datasets;
+pub(crate) mod doctor;
 pub(crate) mod eval;
 mod eval_report;
+pub(crate) mod report;
+pub(crate) mod reproduce;
+pub(crate) mod shell;
+pub(crate) mod similar;
 pub(crate) mod train;
 
 use std::path::Path;

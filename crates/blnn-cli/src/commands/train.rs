@@ -10,7 +10,7 @@ use blnn_kernels::Threads;
 use serde_json::json;
 
 use crate::args::{Format as Shown, SettingArgs, TrainArgs};
-use crate::commands::dataset_name;
+use crate::commands::{dataset_name, report};
 use crate::output::{duration, grouped, note, shell_word};
 use crate::progress::Progress;
 use crate::scoring::{Named, Scoring, Verdict};
@@ -54,19 +54,21 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let saved = export(args, &folder, &graph, &plan)?;
-    print_summary(args, &folder, &outcome, &saved)?;
+    let report =
+        if args.no_report { None } else { report::after_training(folder.root(), &graph, &threads) };
+    print_summary(args, &folder, &outcome, &Written { saved, report })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The settings and the folder of the run. A run that is resumed has its own settings beneath
 /// what is given now, in the place of preset and default.
 fn resolve(args: &TrainArgs) -> anyhow::Result<(Plan, PathBuf)> {
-    let config = given(&args.settings)?;
+    let config = given(&args.settings, args.resume)?;
     let dataset = match &args.own.edges {
         Some(edges) => blnn::data::own::name_of(edges),
         None => dataset_name(named(args)),
     };
-    let plan = config.resolve(&dataset)?;
+    let plan = config.resolve_on_this_machine(&dataset)?;
     let root = args.out.clone().unwrap_or_else(|| {
         let (method, seed) = (plan.method().name(), plan.seed());
         PathBuf::from("runs").join(format!("{dataset}-{method}-seed{seed}"))
@@ -81,7 +83,7 @@ fn resolve(args: &TrainArgs) -> anyhow::Result<(Plan, PathBuf)> {
 }
 
 /// What the command line says, lowest layer first.
-fn given(args: &SettingArgs) -> anyhow::Result<Config> {
+fn given(args: &SettingArgs, resume: bool) -> anyhow::Result<Config> {
     let mut config = Config::new();
     if let Some(path) = &args.config {
         config.file(path)?;
@@ -98,8 +100,10 @@ fn given(args: &SettingArgs) -> anyhow::Result<Config> {
     if let Some(seed) = args.seed {
         config.flag("seed", seed);
     }
-    if let Some(precision) = &args.precision {
-        config.flag("precision", precision.as_str());
+    // A run that is resumed keeps its precision; `auto` may mean another one on this machine.
+    let keep = |name: &&str| !(resume && *name == "auto");
+    if let Some(precision) = args.precision.as_deref().filter(keep) {
+        config.flag("precision", precision);
     }
     Ok(config)
 }
@@ -183,11 +187,19 @@ fn resume_command(args: &TrainArgs, root: &Path) -> String {
     format!("blnn train {graph}{data} --out {out} --resume")
 }
 
+/// What was written beside the embeddings.
+struct Written {
+    /// Other formats of the embeddings.
+    saved: Vec<PathBuf>,
+    /// The page.
+    report: Option<PathBuf>,
+}
+
 fn print_summary(
     args: &TrainArgs,
     folder: &RunFolder,
     outcome: &Outcome,
-    saved: &[PathBuf],
+    written: &Written,
 ) -> anyhow::Result<()> {
     let verdict = Verdict::of(&folder.records()?);
     let mut out = io::stdout().lock();
@@ -197,13 +209,14 @@ fn print_summary(
             object["scores"] = json!(verdict);
             object["folder"] = json!(folder.root());
             object["embeddings"] = json!(folder.embeddings());
-            object["saved"] = json!(saved);
+            object["report"] = json!(written.report);
+            object["saved"] = json!(written.saved);
             writeln!(out, "{object}")?;
         }
         Shown::Table => {
             let scores = verdict.iter().flat_map(verdict_rows);
             let rows = summary(outcome).into_iter().chain(scores);
-            for (label, value) in rows.chain(what_next(args, folder, outcome, saved)) {
+            for (label, value) in rows.chain(what_next(args, folder, outcome, written)) {
                 writeln!(out, "{label:<10} {value}")?;
             }
         }
@@ -239,6 +252,11 @@ fn summary(outcome: &Outcome) -> Vec<Row> {
 fn verdict_rows(verdict: &Verdict) -> Vec<Row> {
     let mut rows = vec![("scores", format!("{} (last epoch)", score_line(&verdict.last)))];
     if verdict.evaluations > 1 {
+        if let Some(chosen) = &verdict.best_on_validation {
+            let line = score_line(&chosen.scores);
+            let epoch = grouped(chosen.epoch);
+            rows.push(("", format!("{line} (epoch {epoch}, chosen by validation accuracy)")));
+        }
         let best = score_line(&verdict.best_on_test);
         let count = verdict.evaluations;
         rows.push((
@@ -252,6 +270,7 @@ fn verdict_rows(verdict: &Verdict) -> Vec<Row> {
 fn score_line(scores: &Named) -> String {
     let shown = [
         ("accuracy", "accuracy"),
+        ("accuracy_paper_split", "accuracy 10/10/80"),
         ("nmi", "NMI"),
         ("homogeneity", "homogeneity"),
         ("s_at_5", "S@5"),
@@ -270,14 +289,15 @@ fn what_next(
     args: &TrainArgs,
     folder: &RunFolder,
     outcome: &Outcome,
-    saved: &[PathBuf],
+    written: &Written,
 ) -> Vec<Row> {
     let shape = format!("{} nodes × {}", grouped(outcome.nodes), outcome.embedding_width);
     let embeddings = shell_word(&folder.embeddings());
     let graph = graph_words(args);
     let other = if outcome.method == Method::Bgrl { Method::Blnn } else { Method::Bgrl };
     let mut rows = vec![("embedding", format!("{embeddings} ({shape}, ids in node_ids.txt)"))];
-    rows.extend(saved.iter().map(|path| ("", shell_word(path))));
+    rows.extend(written.saved.iter().map(|path| ("", shell_word(path))));
+    rows.extend(written.report.iter().map(|path| ("report", shell_word(path))));
     let train = format!("blnn train {graph} --method {}", other.name());
     match labels_words(args, outcome) {
         Some(labels) => {
@@ -289,13 +309,15 @@ fn what_next(
     rows
 }
 
+fn is_npy(file: &str) -> bool {
+    Path::new(file).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npy"))
+}
+
 /// What `blnn eval --labels` takes for this graph, if it has labels.
 fn labels_words(args: &TrainArgs, outcome: &Outcome) -> Option<String> {
     let own = &args.own;
     match (&own.label, &own.nodes) {
-        (Some(file), _) if Path::new(file).extension().is_some_and(|e| e == "npy") => {
-            Some(shell_word(Path::new(file)))
-        }
+        (Some(file), _) if is_npy(file) => Some(shell_word(Path::new(file))),
         (Some(column), Some(nodes)) => {
             let column = shell_word(Path::new(column));
             let id = own.id_column.as_deref().map_or_else(String::new, |id| {

@@ -19,7 +19,7 @@ fn settings_out_of_range_name_key_value_and_range() {
         (["--set", "feature_drop=[0.1, 1]"], "below 1"),
         (["--set", "hidden_width=0"], "from 1 to 65536, got 0"),
         (["--set", "warmup_epochs=500"], "below epochs (500), got 500"),
-        (["--precision", "f64"], "must be \"f32\", got \"f64\""),
+        (["--precision", "f64"], "must be \"auto\" or \"f32\" or \"bf16\", got \"f64\""),
         (["--seed", "18446744073709551615"], "`seed` must be a whole number"),
     ] {
         let stderr = refusal(&mut train(folder.path(), &arguments));

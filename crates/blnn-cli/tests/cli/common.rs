@@ -31,10 +31,10 @@ pub(crate) fn train(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// `blnn train` of a tiny model on Cora, with more arguments.
+/// `blnn train` of a tiny model on Cora, without the page that shows it, with more arguments.
 pub(crate) fn scored_train(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = blnn(folder);
-    command.arg("train").args(TINY).args(arguments);
+    command.args(["train", "--no-report"]).args(TINY).args(arguments);
     command
 }
 

@@ -4,6 +4,7 @@
 
 #[cfg_attr(not(unix), expect(dead_code, reason = "most tests need signals"))]
 mod common;
+mod doctor;
 
 #[cfg(unix)]
 mod bad_input;
@@ -15,5 +16,9 @@ mod eval;
 mod help;
 #[cfg(unix)]
 mod own_graph;
+mod report;
+#[cfg(unix)]
+mod reproduce;
+mod shell;
 #[cfg(unix)]
 mod train;

@@ -93,6 +93,11 @@ pub(crate) trait Simd: Copy {
     unsafe fn splat(x: f32) -> Self::V;
     unsafe fn load(p: *const f32) -> Self::V;
     unsafe fn store(p: *mut f32, v: Self::V);
+    /// Asks for the line of memory at `p` to be brought into the level-2 cache; any address will do.
+    #[inline(always)]
+    unsafe fn prefetch(p: *const f32) {
+        let _ = p;
+    }
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn sub(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;
@@ -102,6 +107,27 @@ pub(crate) trait Simd: Copy {
     unsafe fn if_positive(x: Self::V, a: Self::V, b: Self::V) -> Self::V;
     /// The sum of all lanes, in a fixed order.
     unsafe fn sum(v: Self::V) -> f32;
+    /// The nearest bfloat16 of each lane, ties to even; what is no number stays so.
+    unsafe fn round16(v: Self::V) -> Self::V;
+    /// Words of two rounded lanes each: the upper half of `low` below that of `high`.
+    unsafe fn pair16(low: Self::V, high: Self::V) -> Self::V;
+    /// The lower bfloat16 of each word.
+    unsafe fn low16(words: Self::V) -> Self::V;
+    /// The upper bfloat16 of each word.
+    unsafe fn high16(words: Self::V) -> Self::V;
+    /// Transposes 16 rows of 16 words.
+    ///
+    /// # Safety
+    /// 256 words must be readable behind `from` and writable behind `to`, apart from each other.
+    #[inline(always)]
+    unsafe fn transpose_words(from: *const f32, to: *mut f32) {
+        for row in 0..16 {
+            for column in 0..16 {
+                // SAFETY: both places are among the 256 words the caller promises.
+                unsafe { *to.add(column * 16 + row) = *from.add(row * 16 + column) };
+            }
+        }
+    }
 }
 
 /// Defines `fn name(args)` that runs `kernel::<S>(args)` with the widest [`Simd`] type of this

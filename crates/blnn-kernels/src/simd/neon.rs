@@ -1,11 +1,13 @@
 //! NEON lanes.
 
 use std::arch::aarch64::{
-    float32x4_t, vaddq_f32, vaddvq_f32, vbslq_f32, vcgtzq_f32, vdupq_n_f32, vfmaq_f32, vld1q_f32,
-    vmulq_f32, vst1q_f32, vsubq_f32,
+    float32x4_t, vaddq_f32, vaddq_u32, vaddvq_f32, vandq_u32, vbslq_f32, vceqq_f32, vcgtzq_f32,
+    vdupq_n_f32, vdupq_n_u32, vfmaq_f32, vld1q_f32, vmulq_f32, vorrq_u32, vreinterpretq_f32_u32,
+    vreinterpretq_u32_f32, vshlq_n_u32, vshrq_n_u32, vst1q_f32, vsubq_f32,
 };
 
 use super::Simd;
+use crate::bf16::{QUIET, UPPER_HALF};
 
 /// Four floats of a 64-bit ARM CPU.
 #[derive(Clone, Copy)]
@@ -62,5 +64,39 @@ impl Simd for Neon {
     unsafe fn sum(v: Self::V) -> f32 {
         // SAFETY: NEON is part of this target.
         unsafe { vaddvq_f32(v) }
+    }
+    #[inline(always)]
+    unsafe fn round16(v: Self::V) -> Self::V {
+        // SAFETY: NEON is part of this target.
+        unsafe {
+            let bits = vreinterpretq_u32_f32(v);
+            let odd = vandq_u32(vshrq_n_u32::<16>(bits), vdupq_n_u32(1));
+            let up = vaddq_u32(vaddq_u32(bits, vdupq_n_u32(0x7fff)), odd);
+            let no_number = vorrq_u32(bits, vdupq_n_u32(QUIET));
+            let [up, no_number] = [up, no_number]
+                .map(|bits| vreinterpretq_f32_u32(vandq_u32(bits, vdupq_n_u32(UPPER_HALF))));
+            vbslq_f32(vceqq_f32(v, v), up, no_number)
+        }
+    }
+    #[inline(always)]
+    unsafe fn pair16(low: Self::V, high: Self::V) -> Self::V {
+        // SAFETY: NEON is part of this target.
+        unsafe {
+            let low = vshrq_n_u32::<16>(vreinterpretq_u32_f32(low));
+            vreinterpretq_f32_u32(vorrq_u32(low, vreinterpretq_u32_f32(high)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn low16(words: Self::V) -> Self::V {
+        // SAFETY: NEON is part of this target.
+        unsafe { vreinterpretq_f32_u32(vshlq_n_u32::<16>(vreinterpretq_u32_f32(words))) }
+    }
+    #[inline(always)]
+    unsafe fn high16(words: Self::V) -> Self::V {
+        // SAFETY: NEON is part of this target.
+        unsafe {
+            let upper = vdupq_n_u32(UPPER_HALF);
+            vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(words), upper))
+        }
     }
 }

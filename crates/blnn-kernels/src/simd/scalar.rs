@@ -1,6 +1,7 @@
 //! Portable lanes: plain arithmetic on small arrays. The oracle of the other types.
 
 use super::Simd;
+use crate::bf16::UPPER_HALF;
 
 /// Four floats without special instructions.
 #[derive(Clone, Copy)]
@@ -54,5 +55,21 @@ impl Simd for Scalar {
     #[inline(always)]
     unsafe fn sum(v: Self::V) -> f32 {
         (v[0] + v[1]) + (v[2] + v[3])
+    }
+    #[inline(always)]
+    unsafe fn round16(v: Self::V) -> Self::V {
+        v.map(crate::bf16::round)
+    }
+    #[inline(always)]
+    unsafe fn pair16(low: Self::V, high: Self::V) -> Self::V {
+        zip(low, high, |l, h| f32::from_bits(l.to_bits() >> 16 | h.to_bits()))
+    }
+    #[inline(always)]
+    unsafe fn low16(words: Self::V) -> Self::V {
+        words.map(|w| f32::from_bits(w.to_bits() << 16))
+    }
+    #[inline(always)]
+    unsafe fn high16(words: Self::V) -> Self::V {
+        words.map(|w| f32::from_bits(w.to_bits() & UPPER_HALF))
     }
 }

@@ -1,16 +1,10 @@
 //! AVX2 and AVX-512 lanes.
 
-use std::arch::x86_64::{
-    __m256, __m512, _CMP_GT_OQ, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehl_ps,
-    _mm_shuffle_ps, _mm256_add_ps, _mm256_blendv_ps, _mm256_castps256_ps128, _mm256_cmp_ps,
-    _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_mul_ps, _mm256_set1_ps,
-    _mm256_setzero_ps, _mm256_storeu_ps, _mm256_sub_ps, _mm512_add_ps, _mm512_castps512_ps256,
-    _mm512_cmp_ps_mask, _mm512_extractf32x8_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
-    _mm512_mask_blend_ps, _mm512_mul_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
-    _mm512_sub_ps,
-};
+#[allow(clippy::wildcard_imports, reason = "dozens of intrinsics, all named after their type")]
+use std::arch::x86_64::*;
 
 use super::Simd;
+use crate::bf16::{QUIET, UPPER_HALF};
 
 /// Eight floats; needs AVX2 and FMA.
 #[derive(Clone, Copy)]
@@ -45,6 +39,7 @@ impl Simd for Avx2 {
     methods! {
         splat(x: f32) -> __m256 = _mm256_set1_ps(x);
         load(p: *const f32) -> __m256 = _mm256_loadu_ps(p);
+        prefetch(p: *const f32) = _mm_prefetch::<_MM_HINT_T1>(p.cast());
         store(p: *mut f32, v: __m256) = _mm256_storeu_ps(p, v);
         add(a: __m256, b: __m256) -> __m256 = _mm256_add_ps(a, b);
         sub(a: __m256, b: __m256) -> __m256 = _mm256_sub_ps(a, b);
@@ -56,6 +51,26 @@ impl Simd for Avx2 {
             let four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
             let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
             _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
+        };
+        round16(v: __m256) -> __m256 = {
+            let bits = _mm256_castps_si256(v);
+            let odd = _mm256_and_si256(_mm256_srli_epi32::<16>(bits), _mm256_set1_epi32(1));
+            let up = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+            let no_number = _mm256_or_si256(bits, _mm256_set1_epi32(QUIET as i32));
+            let upper = _mm256_set1_epi32(UPPER_HALF as i32);
+            let [up, no_number] =
+                [up, no_number].map(|bits| _mm256_castsi256_ps(_mm256_and_si256(bits, upper)));
+            _mm256_blendv_ps(up, no_number, _mm256_cmp_ps::<_CMP_UNORD_Q>(v, v))
+        };
+        pair16(low: __m256, high: __m256) -> __m256 = {
+            let low = _mm256_srli_epi32::<16>(_mm256_castps_si256(low));
+            _mm256_castsi256_ps(_mm256_or_si256(low, _mm256_castps_si256(high)))
+        };
+        low16(words: __m256) -> __m256 =
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_castps_si256(words)));
+        high16(words: __m256) -> __m256 = {
+            let upper = _mm256_set1_epi32(UPPER_HALF as i32);
+            _mm256_castsi256_ps(_mm256_and_si256(_mm256_castps_si256(words), upper))
         };
     }
 }
@@ -70,6 +85,7 @@ impl Simd for Avx512 {
     methods! {
         splat(x: f32) -> __m512 = _mm512_set1_ps(x);
         load(p: *const f32) -> __m512 = _mm512_loadu_ps(p);
+        prefetch(p: *const f32) = _mm_prefetch::<_MM_HINT_T1>(p.cast());
         store(p: *mut f32, v: __m512) = _mm512_storeu_ps(p, v);
         add(a: __m512, b: __m512) -> __m512 = _mm512_add_ps(a, b);
         sub(a: __m512, b: __m512) -> __m512 = _mm512_sub_ps(a, b);
@@ -79,5 +95,75 @@ impl Simd for Avx512 {
             _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(x, _mm512_setzero_ps()), b, a);
         sum(v: __m512) -> f32 =
             Avx2::sum(_mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v)));
+        round16(v: __m512) -> __m512 = {
+            let bits = _mm512_castps_si512(v);
+            let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
+            let up = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+            let no_number = _mm512_or_si512(bits, _mm512_set1_epi32(QUIET as i32));
+            let upper = _mm512_set1_epi32(UPPER_HALF as i32);
+            let [up, no_number] =
+                [up, no_number].map(|bits| _mm512_castsi512_ps(_mm512_and_si512(bits, upper)));
+            _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_UNORD_Q>(v, v), up, no_number)
+        };
+        pair16(low: __m512, high: __m512) -> __m512 = {
+            let low = _mm512_srli_epi32::<16>(_mm512_castps_si512(low));
+            _mm512_castsi512_ps(_mm512_or_si512(low, _mm512_castps_si512(high)))
+        };
+        low16(words: __m512) -> __m512 =
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_castps_si512(words)));
+        high16(words: __m512) -> __m512 = {
+            let upper = _mm512_set1_epi32(UPPER_HALF as i32);
+            _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(words), upper))
+        };
+        transpose_words(from: *const f32, to: *mut f32) = {
+            let rows: [__m512; 16] = std::array::from_fn(|i| _mm512_loadu_ps(from.add(16 * i)));
+            let columns = transposed(rows);
+            for (i, &column) in columns.iter().enumerate() {
+                _mm512_storeu_ps(to.add(16 * i), column);
+            }
+        };
+    }
+}
+
+/// The transpose of 16 rows of 16 words: first of each 4×4 block within the four quarters of the
+/// registers, then of the 4×4 matrix of such quarters.
+///
+/// # Safety
+/// The CPU must have AVX-512 F.
+#[inline(always)]
+unsafe fn transposed(rows: [__m512; 16]) -> [__m512; 16] {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let zero = _mm512_setzero_ps();
+        let mut quarters = [zero; 16];
+        for four in 0..4 {
+            let r: [__m512; 4] = std::array::from_fn(|i| rows[4 * four + i]);
+            let low = [_mm512_unpacklo_ps(r[0], r[1]), _mm512_unpacklo_ps(r[2], r[3])]
+                .map(|v| _mm512_castps_pd(v));
+            let high = [_mm512_unpackhi_ps(r[0], r[1]), _mm512_unpackhi_ps(r[2], r[3])]
+                .map(|v| _mm512_castps_pd(v));
+            for (pair, [a, b]) in [low, high].into_iter().enumerate() {
+                quarters[8 * pair + four] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+                quarters[8 * pair + 4 + four] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+            }
+        }
+        // Quarter `q` of `quarters[4 * c + four]` holds column `4 * q + c` of rows `4 * four..`.
+        let mut columns = [zero; 16];
+        for c in 0..4 {
+            let v: [__m512; 4] = std::array::from_fn(|four| quarters[4 * c + four]);
+            let even = [
+                _mm512_shuffle_f32x4::<0x88>(v[0], v[1]),
+                _mm512_shuffle_f32x4::<0x88>(v[2], v[3]),
+            ];
+            let odd = [
+                _mm512_shuffle_f32x4::<0xdd>(v[0], v[1]),
+                _mm512_shuffle_f32x4::<0xdd>(v[2], v[3]),
+            ];
+            columns[c] = _mm512_shuffle_f32x4::<0x88>(even[0], even[1]);
+            columns[4 + c] = _mm512_shuffle_f32x4::<0x88>(odd[0], odd[1]);
+            columns[8 + c] = _mm512_shuffle_f32x4::<0xdd>(even[0], even[1]);
+            columns[12 + c] = _mm512_shuffle_f32x4::<0xdd>(odd[0], odd[1]);
+        }
+        columns
     }
 }

@@ -16,6 +16,7 @@ pub mod cora;
 mod edges;
 pub mod fetch;
 pub mod folders;
+mod generate;
 pub mod npy;
 mod npy_header;
 pub mod npz;
@@ -28,14 +29,16 @@ use std::path::{Path, PathBuf};
 use blnn_kernels::Threads;
 
 pub use edges::{SelfLoops, undirected};
+pub use generate::generated;
 pub use registry::{Counts, Dataset, FetchOptions, PaperRow, find, registry};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::nearest::nearest;
 
-/// The graph that a user names: a data set of the registry, or the path of a file, see
-/// [`read_file`]. A registry name wins over a file of the same name; `./photo` means the file.
+/// The graph that a user names: a data set of the registry, `generated-N` (see [`generated`]), or
+/// the path of a file, see [`read_file`]. A registry name wins over a file of the same name;
+/// `./photo` means the file.
 ///
 /// `folders` are searched in order for the file of a data set.
 ///
@@ -45,6 +48,9 @@ use crate::nearest::nearest;
 pub fn load(graph: &str, folders: &[PathBuf]) -> Result<Graph> {
     if let Some(dataset) = find(graph) {
         return dataset.load(folders);
+    }
+    if let Some(made) = generate::named(graph) {
+        return made;
     }
     let path = Path::new(graph);
     if looks_like_path(graph, path) {

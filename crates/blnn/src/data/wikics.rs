@@ -297,7 +297,7 @@ mod tests {
         assert!(broken("features", json!([])).contains("4 flags for 0 nodes"));
         assert!(broken("features", json!([[1], [2, 3], [4], [5]])).contains("node 1 has 2 values"));
         assert!(broken("features", json!([[], [], [], []])).contains("no features"));
-        assert!(broken("features", json!([[1e39], [0], [0], [0]])).contains("must be finite"));
+        assert!(broken("features", json!([[1e39], [0], [0], [0]])).contains("out of range"));
         assert!(broken("features", json!("text")).contains("data.json"));
         assert!(broken("labels", json!([0])).contains("1 labels for 4 nodes"));
         assert!(broken("labels", json!([0, -1, 0, 0])).contains("-1"));

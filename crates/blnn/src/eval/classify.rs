@@ -16,10 +16,12 @@ const EXPONENTS: std::ops::RangeInclusive<i32> = -10..=10;
 const FOLDS: usize = 5;
 
 /// Accuracy of one split, and the exponent of the `C` chosen for it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct SplitScore {
     pub(super) accuracy: f64,
     pub(super) exponent: i32,
+    /// Accuracy on the nodes `C` was chosen on, where the protocol sets such nodes aside.
+    pub(super) validation: Option<f64>,
 }
 
 /// Features of all nodes, with intercept and rotated, and their classes.
@@ -57,7 +59,7 @@ impl Probe<'_> {
             report(tick);
         });
         let folds: Vec<FoldPath> = folds.into_iter().flatten().collect();
-        let mut scores = vec![SplitScore { accuracy: 0.0, exponent: 0 }; splits.len()];
+        let mut scores = vec![SplitScore::default(); splits.len()];
         self.threads.for_each_owned(&mut scores, |s, out| {
             *out = self.refit(&splits[s], &folds[s * FOLDS..(s + 1) * FOLDS]);
             report(tick);
@@ -96,7 +98,8 @@ impl Probe<'_> {
         let exponent = EXPONENTS.start() + chosen as i32;
         fits.fit(2.0_f64.powi(exponent));
         let right = self.rows(&split.test).right(&fits, Rule::MostLikely);
-        SplitScore { accuracy: right as f64 / split.test.len() as f64, exponent }
+        let accuracy = right as f64 / split.test.len() as f64;
+        SplitScore { accuracy, exponent, validation: None }
     }
 
     /// The paper's text: of the 20 % half trains, half chooses `C` by its accuracy, no refit.
@@ -122,7 +125,7 @@ impl Probe<'_> {
 
     /// Fits on the first part, chooses `C` by accuracy on the second, scores on the third.
     fn by_validation(&self, parts: &[[Vec<u32>; 3]], tick: Tick<'_>) -> Vec<SplitScore> {
-        let mut scores = vec![SplitScore { accuracy: 0.0, exponent: 0 }; parts.len()];
+        let mut scores = vec![SplitScore::default(); parts.len()];
         self.threads.for_each_owned(&mut scores, |s, out| {
             let [train, validation, test] = &parts[s];
             let (train, validation) = (self.rows(train), self.rows(validation));
@@ -135,11 +138,12 @@ impl Probe<'_> {
                     best = Some((right, exponent, fits.weights().to_vec()));
                 }
             }
-            if let Some((_, exponent, weights)) = best {
+            if let Some((held_out, exponent, weights)) = best {
                 fits.start_from(&weights);
                 let right = self.rows(test).right(&fits, Rule::MostLikely);
                 let accuracy = right as f64 / test.len() as f64;
-                *out = SplitScore { accuracy, exponent };
+                let validation = Some(held_out as f64 / parts[s][1].len() as f64);
+                *out = SplitScore { accuracy, exponent, validation };
             }
             report(tick);
         });

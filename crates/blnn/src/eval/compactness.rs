@@ -10,6 +10,11 @@ use blnn_kernels::Matrix;
 ///
 /// `x` has rows of length one; every class in `labels` has at least two of them.
 pub(super) fn compactness(x: &Matrix, labels: &[u32], classes: usize) -> f64 {
+    by_class(x, labels, classes).iter().sum::<f64>() / classes as f64
+}
+
+/// The compactness of each class on its own; NaN for a class of one.
+pub(super) fn by_class(x: &Matrix, labels: &[u32], classes: usize) -> Vec<f64> {
     let d = x.cols();
     let mut sums = vec![0.0_f64; classes * d];
     let (mut lengths, mut counts) = (vec![0.0_f64; classes], vec![0.0_f64; classes]);
@@ -25,7 +30,7 @@ pub(super) fn compactness(x: &Matrix, labels: &[u32], classes: usize) -> f64 {
         let square: f64 = sums[class * d..(class + 1) * d].iter().map(|s| s * s).sum();
         (square - lengths[class]) / (counts[class] * (counts[class] - 1.0))
     };
-    (0..classes).map(of_class).sum::<f64>() / classes as f64
+    (0..classes).map(of_class).collect()
 }
 
 #[cfg(test)]

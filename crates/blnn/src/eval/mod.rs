@@ -36,7 +36,7 @@ use std::sync::Mutex;
 
 use blnn_kernels::{Matrix, Threads};
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Splits;
 use classify::{Probe, SplitScore};
 use input::Classes;
@@ -49,7 +49,9 @@ pub use homophily::{
 pub use input::{check_labels, number_classes};
 pub use metrics::{homogeneity, normalized_mutual_information};
 pub use plan::{EvalPlan, Protocol, Seeds, Task};
-pub use scores::{ClassifyScores, ClusterScores, RepeatScores, Scores, SimilarScores};
+pub use scores::{
+    ClassifyScores, ClusterScores, RepeatScores, Scores, SimilarScores, VALIDATION_ACCURACY,
+};
 pub use splits::{RandomState, TrainTest, shuffle_splits};
 
 /// Numbers of nearest nodes the similarity search reports.
@@ -105,6 +107,38 @@ pub fn evaluate(
         job.run(task, splits, &mut scores, progress);
     }
     Ok(scores)
+}
+
+/// Clusters the directions of the rows by k-means, the best of ten starts: a cluster number below
+/// `clusters` for each row.
+///
+/// # Errors
+/// If a row is zero or not finite, or there are fewer rows than clusters.
+pub fn cluster(
+    embeddings: &Matrix,
+    clusters: usize,
+    seed: u32,
+    threads: &Threads,
+) -> Result<Vec<u32>> {
+    if clusters == 0 || embeddings.rows() < clusters {
+        let message = format!("{} rows do not make {clusters} clusters", embeddings.rows());
+        return Err(Error::new(ErrorKind::Shape, message));
+    }
+    let unit = input::unit_rows(embeddings)?;
+    let found = kmeans::KMeans::new(&unit, clusters).repeat(seed, 1, threads, &Mutex::new(|| {}));
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// The intra-class compactness of each class number from 0 on, or `None` for a class with fewer
+/// than two nodes: the mean cosine over its pairs of nodes.
+///
+/// # Errors
+/// If there is not one label a row, or a row is zero or not finite.
+pub fn compactness_by_class(embeddings: &Matrix, labels: &[u32]) -> Result<Vec<Option<f64>>> {
+    let unit = input::matching_unit_rows(embeddings, labels)?;
+    let classes = labels.iter().max().map_or(0, |&most| most as usize + 1);
+    let values = compactness::by_class(&unit, labels, classes);
+    Ok(values.into_iter().map(|v| v.is_finite().then_some(v)).collect())
 }
 
 /// Checked input of all tasks.
@@ -220,8 +254,10 @@ fn classify_scores(
     test_to_train: f64,
 ) -> ClassifyScores {
     let per_split: Vec<f64> = found.iter().map(|s| 100.0 * s.accuracy).collect();
+    let held_out: Option<Vec<f64>> = found.iter().map(|s| Some(100.0 * s.validation?)).collect();
     ClassifyScores {
         protocol,
+        validation: held_out.map(|h| Summary::of(&h).mean),
         summary: Summary::of(&per_split),
         penalties: found.iter().map(|s| 2.0_f64.powi(s.exponent)).collect(),
         per_split,

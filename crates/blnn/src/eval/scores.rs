@@ -1,9 +1,14 @@
 //! [`Scores`]: the results of an evaluation. All in percent but compactness.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::compare::{Comparison, Summary};
 use super::plan::Seeds;
+
+/// The name of the score an epoch may be chosen by: its nodes are in no test set.
+pub const VALIDATION_ACCURACY: &str = "validation_accuracy";
 
 /// The scores of one embedding matrix; a task that was not asked for is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,6 +38,39 @@ pub struct Scores {
     pub compactness: Option<f64>,
 }
 
+impl Scores {
+    /// The scores that were taken, by the names `metrics.jsonl` has for them.
+    pub fn by_name(&self) -> BTreeMap<String, f64> {
+        let mut all = BTreeMap::new();
+        let mut add = |name: &str, value: f64| all.insert(name.to_owned(), value);
+        if let Some(classify) = &self.classify {
+            add("accuracy", classify.summary.mean);
+            add("accuracy_std", classify.summary.std);
+        }
+        if let Some(paper) = &self.classify_paper {
+            add("accuracy_paper_split", paper.summary.mean);
+            add("accuracy_paper_split_std", paper.summary.std);
+        }
+        // Public splits have a validation part of their own.
+        let mut found = [&self.classify, &self.classify_paper].into_iter().flatten();
+        if let Some(validation) = found.find_map(|c| c.validation) {
+            add(VALIDATION_ACCURACY, validation);
+        }
+        if let Some(cluster) = &self.cluster {
+            add("nmi", cluster.nmi.summary.mean);
+            add("homogeneity", cluster.homogeneity.summary.mean);
+        }
+        if let Some(similar) = &self.similar {
+            add("s_at_5", similar.s_at_5);
+            add("s_at_10", similar.s_at_10);
+        }
+        if let Some(compactness) = self.compactness {
+            add("compactness", compactness);
+        }
+        all
+    }
+}
+
 /// Test accuracy of logistic regression over splits.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClassifyScores {
@@ -43,6 +81,10 @@ pub struct ClassifyScores {
     pub summary: Summary,
     /// Accuracy on each split.
     pub per_split: Vec<f64>,
+    /// Mean accuracy on the nodes `C` was chosen on, where the protocol sets such nodes aside. It
+    /// may choose between embeddings; the test accuracy may not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation: Option<f64>,
     /// The penalty `C` chosen on each split.
     pub penalties: Vec<f64>,
     /// Test nodes for each training node.

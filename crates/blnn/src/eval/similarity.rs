@@ -3,22 +3,14 @@
 //! Blocks of nodes are compared with all nodes; only the few best of each are kept, so no `n × n`
 //! matrix exists.
 
-use blnn_kernels::gemm::{Into, Operand, gemm};
 use blnn_kernels::{Matrix, Threads};
 
 use super::classify::{Tick, report};
-
-/// Nodes whose neighbours are sought together, and nodes they are compared with at a time. Their
-/// products fill half a megabyte, which stays in a core's cache until it has been searched.
-const QUERIES: usize = 128;
-const CANDIDATES: usize = 1024;
-
-/// Products skipped at once when none of them is among the best.
-const STRIDE: usize = 32;
+use crate::search::{BLOCK, Neighbour, block_of_nearest};
 
 /// Pieces of work for `n` nodes.
 pub(super) fn pieces(n: usize) -> usize {
-    n.div_ceil(QUERIES)
+    n.div_ceil(BLOCK)
 }
 
 /// For each `k` of `ks`, the mean share of nodes of the same class among the `k` nearest others by
@@ -33,7 +25,7 @@ pub(super) fn same_class_share(
     let blocks = pieces(x.rows());
     let mut hits: Vec<Vec<usize>> = vec![Vec::new(); blocks];
     threads.for_each_owned(&mut hits, |block, out| {
-        *out = block_hits(x, labels, ks, block * QUERIES);
+        *out = block_hits(x, labels, ks, block * BLOCK);
         report(tick);
     });
     let share = |(slot, &k): (usize, &usize)| {
@@ -46,81 +38,19 @@ pub(super) fn same_class_share(
 /// How many of the `k` nearest share the class, summed over one block of nodes, for each `k`.
 fn block_hits(x: &Matrix, labels: &[u32], ks: &[usize], first: usize) -> Vec<usize> {
     let most = ks.iter().copied().max().unwrap_or(0);
-    let queries = first..(first + QUERIES).min(x.rows());
-    let mut nearest: Vec<Nearest> = queries.clone().map(|q| Nearest::new(q, most)).collect();
-    let mut products = vec![0.0; QUERIES * CANDIDATES];
-    for start in (0..x.rows()).step_by(CANDIDATES) {
-        let count = CANDIDATES.min(x.rows() - start);
-        let products = &mut products[..queries.len() * count];
-        gemm(
-            rows(x, first, queries.len()),
-            rows(x, start, count).transposed(),
-            products,
-            Into::Overwrite,
-        );
-        for (nearest, products) in nearest.iter_mut().zip(products.chunks(count)) {
-            nearest.search(start, products);
-        }
-    }
-    let same = |n: &Nearest, k: usize| {
-        let best = n.best.iter().take(k);
-        best.filter(|b| labels[b.1] == labels[n.node]).count()
+    let nearest = block_of_nearest(x, first, most);
+    let same = |(at, best): (usize, &Vec<Neighbour>), k: usize| {
+        let class = labels[first + at];
+        best.iter().take(k).filter(|b| labels[b.node as usize] == class).count()
     };
-    ks.iter().map(|&k| nearest.iter().map(|n| same(n, k)).sum()).collect()
-}
-
-fn rows(x: &Matrix, first: usize, count: usize) -> Operand<'_> {
-    let d = x.cols();
-    Operand::new(&x.data()[first * d..(first + count) * d], count, d)
-}
-
-/// The nearest other nodes of one node so far, nearest first.
-struct Nearest {
-    node: usize,
-    most: usize,
-    best: Vec<(f32, usize)>,
-}
-
-impl Nearest {
-    fn new(node: usize, most: usize) -> Self {
-        Self { node, most, best: Vec::with_capacity(most + 1) }
-    }
-
-    /// A product must exceed this to enter: among equals the earlier node stays.
-    fn threshold(&self) -> f32 {
-        if self.best.len() < self.most {
-            return f32::NEG_INFINITY;
-        }
-        self.best.last().map_or(f32::INFINITY, |b| b.0)
-    }
-
-    /// Takes in the products with the nodes from `first` on.
-    fn search(&mut self, first: usize, products: &[f32]) {
-        for (stride, products) in products.chunks(STRIDE).enumerate() {
-            let threshold = self.threshold();
-            // The maximum is found without branches, unlike the first that exceeds.
-            let largest =
-                products.iter().fold(f32::NEG_INFINITY, |m, &p| if p > m { p } else { m });
-            if largest > threshold {
-                for (offset, &product) in products.iter().enumerate() {
-                    self.offer(first + stride * STRIDE + offset, product);
-                }
-            }
-        }
-    }
-
-    fn offer(&mut self, node: usize, product: f32) {
-        if node != self.node && product > self.threshold() {
-            let place = self.best.partition_point(|b| b.0 >= product);
-            self.best.insert(place, (product, node));
-            self.best.truncate(self.most);
-        }
-    }
+    let total = |&k: &usize| nearest.iter().enumerate().map(|n| same(n, k)).sum();
+    ks.iter().map(total).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blnn_kernels::gemm::{Into, Operand, gemm};
     use std::sync::Mutex;
 
     #[test]
@@ -135,7 +65,8 @@ mod tests {
         let tick = Mutex::new(|| {});
         let got = same_class_share(&x, &labels, &[5, 10], &Threads::new(2), &tick);
         let mut products = vec![0.0; n * n];
-        gemm(rows(&x, 0, n), rows(&x, 0, n).transposed(), &mut products, Into::Overwrite);
+        let all = Operand::new(x.data(), n, 3);
+        gemm(all, all.transposed(), &mut products, Into::Overwrite);
         let want = [5, 10].map(|k| sorted_share(&products, &labels, k));
         assert!(
             (got[0] - want[0]).abs() < 1e-3 && (got[1] - want[1]).abs() < 1e-3,

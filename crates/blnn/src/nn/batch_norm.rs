@@ -3,9 +3,11 @@
 
 use std::sync::Mutex;
 
-use blnn_kernels::gather::{gather_cell, gather_sum};
+use blnn_kernels::bf16::{Panels16, View16};
+use blnn_kernels::gather::{gather_cell, gather_cell16, gather_round16, gather_sum, gather_sum16};
 use blnn_kernels::norm::{
-    Affine, AffineGradient, AffineSums, Columns, Moments, affine_backward, moments,
+    Affine, AffineGradient, AffineSums, Columns, Moments, affine_backward, affine_backward16,
+    moments,
 };
 use blnn_kernels::{PANEL, Panels, SHARDS};
 
@@ -77,6 +79,15 @@ pub(crate) struct LayerParameters {
     pub(crate) slope: ParameterId,
 }
 
+/// What U is, and how it is stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source {
+    /// U is the projection of the attributes: its gradient is scaled for [`super::Inputs`].
+    pub(crate) from_inputs: bool,
+    /// U is stored as bfloat16, and if it is the projection of the attributes, its gradient too.
+    pub(crate) narrow: bool,
+}
+
 /// `H = PReLU(BatchNorm(C))`, `C = D (A + I) U` for one view: its parameters, and what the
 /// forward pass leaves for the backward pass.
 ///
@@ -88,8 +99,7 @@ pub(super) struct BatchNorm {
     layer: LayerParameters,
     view: usize,
     normalization: Normalization,
-    /// U is the projection of the attributes: its gradient is scaled for [`super::Inputs`].
-    from_inputs: bool,
+    source: Source,
     statistics: ColumnStatistics,
     maps: Vec<Affine>,
     moments: Vec<Mutex<CellMoments>>,
@@ -112,13 +122,13 @@ impl BatchNorm {
         layer: LayerParameters,
         view: usize,
         normalization: Normalization,
-        from_inputs: bool,
+        source: Source,
     ) -> Self {
         Self {
             layer,
             view,
             normalization,
-            from_inputs,
+            source,
             statistics: ColumnStatistics::default(),
             maps: Vec::new(),
             moments: Vec::new(),
@@ -157,11 +167,15 @@ impl BatchNorm {
     fn gather(&mut self, run: &Run<'_>, input: Var, out: &mut Panels) {
         let input = run.memory.value(input);
         let view = run.views.view(self.view);
+        let words = self.source.narrow.then(|| View16::new(input, view.incoming().cols()));
         let batch = matches!(self.normalization, Normalization::Batch { .. });
         self.moments.resize_with(input.panels() * SHARDS, Mutex::default);
         let moments_of = &self.moments;
         run.threads.for_each_cell(view.incoming().partition(), [out], |cell, [out]| {
-            gather_cell(view.incoming(), &cell, input, view.scale(), out);
+            match words {
+                Some(words) => gather_cell16(view.incoming(), &cell, words, view.scale(), out),
+                None => gather_cell(view.incoming(), &cell, input, view.scale(), out),
+            }
             if batch && !out.is_empty() {
                 let shift: Columns = std::array::from_fn(|c| out[c]);
                 let part =
@@ -212,26 +226,75 @@ impl BatchNorm {
     ) {
         self.finish_sums(run, grad.rows());
         let view = run.views.view(self.view);
+        if self.source.from_inputs {
+            let factors = view.scale().iter().zip(run.inputs.row_scale()).map(|(a, b)| a * b);
+            self.row_scale.clear();
+            self.row_scale.extend(factors);
+        }
+        let mut input_grad = run.memory.take_grad(input);
+        if self.source.narrow {
+            input_grad = self.propagate_back16(run, propagated, grad, input_grad);
+        } else {
+            self.propagate_back(run, propagated, grad, &mut input_grad);
+        }
+        run.memory.put_grad(input, input_grad);
+        run.clock.mark("gather");
+    }
+
+    /// The gradient of C in place of that of H, and along the edges back.
+    fn propagate_back(
+        &self,
+        run: &mut Run<'_>,
+        propagated: Var,
+        grad: &mut Panels,
+        input_grad: &mut Panels,
+    ) {
+        let view = run.views.view(self.view);
         let propagated = run.memory.value(propagated);
-        let (maps, gradients) = (&self.maps, &self.gradients);
         run.threads.for_each_cell(view.incoming().partition(), [grad], |cell, [grad]| {
-            let (map, gradient) = (&maps[cell.panel], &gradients[cell.panel]);
+            let (map, gradient) = (&self.maps[cell.panel], &self.gradients[cell.panel]);
             let scale = &view.scale()[cell.rows.clone()];
             affine_backward(map, gradient, propagated.cell(&cell), scale, grad);
         });
         run.clock.mark("normalise");
-        let mut input_grad = run.memory.take_grad(input);
-        let scale = if self.from_inputs {
-            let factors = view.scale().iter().zip(run.inputs.row_scale()).map(|(a, b)| a * b);
-            self.row_scale.clear();
-            self.row_scale.extend(factors);
-            &self.row_scale
+        gather_sum(view.outgoing(), grad, self.back_scale(run), input_grad, run.threads);
+    }
+
+    /// The same with a gradient of C that is stored as bfloat16, to be gathered. Takes and gives
+    /// back the buffer of the gradient of U.
+    fn propagate_back16(
+        &self,
+        run: &mut Run<'_>,
+        propagated: Var,
+        grad: &Panels,
+        mut input_grad: Panels,
+    ) -> Panels {
+        let (rows, cols) = Panels16::buffer_shape(grad.rows(), grad.cols());
+        let mut words = Panels16::in_buffer(run.memory.scratch(rows, cols), grad.rows());
+        let view = run.views.view(self.view);
+        let inputs = run.memory.value(propagated);
+        let partition = view.incoming().partition();
+        run.threads.for_each_cell16(partition, [&mut words], |cell, [words]| {
+            let (map, gradient) = (&self.maps[cell.panel], &self.gradients[cell.panel]);
+            let scale = &view.scale()[cell.rows.clone()];
+            affine_backward16(map, gradient, inputs.cell(&cell), scale, grad.cell(&cell), words);
+        });
+        run.clock.mark("normalise");
+        let (outgoing, scale) = (view.outgoing(), self.back_scale(run));
+        if self.source.from_inputs {
+            let mut narrow = Panels16::in_buffer(input_grad, grad.rows());
+            gather_round16(outgoing, words.view(), scale, &mut narrow, run.threads);
+            input_grad = narrow.into_buffer();
         } else {
-            view.scale()
-        };
-        gather_sum(view.outgoing(), grad, scale, &mut input_grad, run.threads);
-        run.memory.put_grad(input, input_grad);
-        run.clock.mark("gather");
+            gather_sum16(outgoing, words.view(), scale, &mut input_grad, run.threads);
+        }
+        run.memory.release(words.into_buffer());
+        input_grad
+    }
+
+    /// The factors of the rows of the gradient of U.
+    fn back_scale<'a>(&'a self, run: &Run<'a>) -> &'a [f32] {
+        if self.source.from_inputs { &self.row_scale } else { run.views.view(self.view).scale() }
     }
 
     /// The gradients of γ, β and the slope, and the map that turns the gradient of H into that

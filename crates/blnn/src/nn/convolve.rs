@@ -3,7 +3,7 @@
 use blnn_kernels::norm::{affine_forward, affine_in_place, affine_sums};
 
 use super::batch_norm::BatchNorm;
-use super::{Gradient, LayerParameters, Normalization, Op, Ports, Run, Var};
+use super::{Gradient, LayerParameters, Normalization, Op, Ports, Run, Source, Var};
 
 /// `H = PReLU(BatchNorm(C))`, `C = D (A + I) U` for one view (see [`BatchNorm`]).
 ///
@@ -33,9 +33,9 @@ impl Convolve {
         view: usize,
         normalization: Normalization,
         gradient: bool,
-        from_inputs: bool,
+        source: Source,
     ) -> Self {
-        let norm = BatchNorm::new(layer, view, normalization, from_inputs);
+        let norm = BatchNorm::new(layer, view, normalization, source);
         Self { input, propagated, output, norm, gradient }
     }
 }

@@ -2,8 +2,9 @@
 
 use super::{
     Convolve, HiddenLayer, InputProject, LayerParameters, Normalization, ParameterId, Parameters,
-    Tape, Var, glorot_uniform,
+    Source, Tape, Var, glorot_uniform,
 };
+use blnn_kernels::mixed::Arithmetic;
 use blnn_kernels::{Matrix, Panels};
 
 /// Nodes and widths of an encoder's matrices.
@@ -17,6 +18,8 @@ pub(crate) struct Shape {
     pub(crate) hidden: usize,
     /// Width of the second layer: the embedding's.
     pub(crate) embedding: usize,
+    /// How its products compute.
+    pub(crate) arithmetic: Arithmetic,
 }
 
 /// The parameters of an encoder: convolution, batch norm, `PReLU`, twice.
@@ -83,9 +86,11 @@ impl Encoder {
         gradient: [bool; 2],
         normalization: impl Fn(usize) -> Normalization,
     ) -> [Var; 2] {
-        let Shape { nodes, hidden, .. } = self.shape;
-        let projected = gradient.map(|g| tape.matrix(nodes, hidden, g));
-        tape.push(InputProject { weight: self.conv[0], outputs: projected, gradient });
+        let Shape { nodes, hidden, arithmetic, .. } = self.shape;
+        let narrow = arithmetic.is_bf16();
+        let projected = gradient.map(|g| tape.stored(nodes, hidden, g, [narrow; 2]));
+        let weight = self.conv[0];
+        tape.push(InputProject { weight, outputs: projected, gradient, narrow });
         [0, 1].map(|view| {
             self.encode_view(tape, view, projected[view], gradient[view], &normalization)
         })
@@ -100,9 +105,12 @@ impl Encoder {
         gradient: bool,
         normalization: &impl Fn(usize) -> Normalization,
     ) -> Var {
-        let Shape { nodes, hidden, embedding, .. } = self.shape;
+        let Shape { nodes, hidden, embedding, arithmetic, .. } = self.shape;
         let c1 = tape.matrix(nodes, hidden, gradient);
-        let [u2, c2, h2] = [(); 3].map(|()| tape.matrix(nodes, embedding, gradient));
+        // What is gathered is stored narrow; the gradient of u2 goes into dense products only.
+        let narrow = arithmetic.is_bf16();
+        let u2 = tape.stored(nodes, embedding, gradient, [narrow, false]);
+        let [c2, h2] = [(); 2].map(|()| tape.matrix(nodes, embedding, gradient));
         tape.push(HiddenLayer::new(
             [projected, c1, u2],
             self.conv[1],
@@ -110,9 +118,10 @@ impl Encoder {
             view,
             normalization(0),
             gradient,
+            arithmetic,
         ));
-        let vars = [u2, c2, h2];
-        tape.push(Convolve::new(vars, self.layers[1], view, normalization(1), gradient, false));
+        let (vars, source) = ([u2, c2, h2], Source { from_inputs: false, narrow });
+        tape.push(Convolve::new(vars, self.layers[1], view, normalization(1), gradient, source));
         h2
     }
 }

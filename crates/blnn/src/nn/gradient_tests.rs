@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use blnn_kernels::mixed::Arithmetic;
 use blnn_kernels::{Csr, Matrix, Panels, Pattern, Threads};
 
 use super::*;
@@ -12,6 +13,9 @@ const NODES: usize = 23;
 const FEATURES: usize = 9;
 const WIDTH: usize = 5;
 const OUT: usize = 4;
+
+const INPUTS: Source = Source { from_inputs: true, narrow: false };
+const HIDDEN: Source = Source { from_inputs: false, narrow: false };
 
 /// A matrix that is given, not computed. Its gradient is left in `grad`.
 struct Leaf {
@@ -209,15 +213,15 @@ fn check_input_layer(features: &Features, gradient: [bool; 2]) {
     let weight = bench.parameter("conv", &sample(FEATURES, WIDTH, 0.1));
     let layer = bench.layer(WIDTH);
     let outputs = gradient.map(|g| bench.tape.matrix(NODES, WIDTH, g));
-    bench.tape.push(InputProject { weight, outputs, gradient });
+    bench.tape.push(InputProject { weight, outputs, gradient, narrow: false });
     let view = gradient.iter().position(|&g| g).unwrap();
     let [c, h] = [(); 2].map(|()| bench.tape.matrix(NODES, WIDTH, true));
-    let op = Convolve::new([outputs[view], c, h], layer, view, batch(), true, true);
+    let op = Convolve::new([outputs[view], c, h], layer, view, batch(), true, INPUTS);
     bench.tape.push(op);
     if gradient == [true, true] {
         // The second view takes part with a convolution and a loss of its own.
         let [c2, h2] = [(); 2].map(|()| bench.tape.matrix(NODES, WIDTH, true));
-        bench.tape.push(Convolve::new([outputs[1], c2, h2], layer, 1, batch(), true, true));
+        bench.tape.push(Convolve::new([outputs[1], c2, h2], layer, 1, batch(), true, INPUTS));
         let both = bench.tape.matrix(NODES, WIDTH, true);
         bench.tape.push(Sum { inputs: [h, h2], output: both });
         let weights = sample(NODES, WIDTH, 0.9);
@@ -275,12 +279,20 @@ fn hidden_layer_and_convolution() {
         let layers = [WIDTH, OUT].map(|width| bench.layer(width));
         let gradient = [false, true];
         let outputs = gradient.map(|g| bench.tape.matrix(NODES, WIDTH, g));
-        bench.tape.push(InputProject { weight: conv1, outputs, gradient });
+        bench.tape.push(InputProject { weight: conv1, outputs, gradient, narrow: false });
         let c1 = bench.tape.matrix(NODES, WIDTH, true);
         let [u, c, h] = [(); 3].map(|()| bench.tape.matrix(NODES, OUT, true));
         let vars = [outputs[1], c1, u];
-        bench.tape.push(HiddenLayer::new(vars, conv2, layers[0], 1, batch(), true));
-        bench.tape.push(Convolve::new([u, c, h], layers[1], 1, batch(), true, false));
+        bench.tape.push(HiddenLayer::new(
+            vars,
+            conv2,
+            layers[0],
+            1,
+            batch(),
+            true,
+            Arithmetic::F32,
+        ));
+        bench.tape.push(Convolve::new([u, c, h], layers[1], 1, batch(), true, HIDDEN));
         let weights = sample(NODES, OUT, 0.9);
         bench.tape.push(Dot { input: h, weights, loss: bench.loss.clone() });
         bench.check_parameters();
@@ -307,7 +319,7 @@ fn prediction_and_loss() {
     let [(target, ..), (own, ..)] = [leaf(0.7, false), leaf(0.8, false)];
     let towards = |online: Var| Direction { online, target, own };
     let directions = vec![towards(first.0), towards(second.0)];
-    bench.tape.push(Predict::new(directions, predictor, bench.loss.clone()));
+    bench.tape.push(Predict::new(directions, predictor, Arithmetic::F32, bench.loss.clone()));
     bench.check_parameters();
     bench.check_leaf(&first.1, &first.2);
     bench.check_leaf(&second.1, &second.2);

@@ -4,15 +4,19 @@
 //! a block of rows is computed from C, multiplied while it is in the cache, and computed again
 //! from C when the backward pass needs it.
 
+use std::ops::Range;
+
+use blnn_kernels::bf16::{Panels16, RowsMut16, pack_scaled};
+use blnn_kernels::mixed::{Arithmetic, Operand, Prepared, Uses, product, transposed_product};
 use blnn_kernels::norm::{add_to, affine_forward, affine_sums, scale_rows};
-use blnn_kernels::product::{Store, product, transposed_product};
-use blnn_kernels::{PANEL, Panels, Partition, SHARDS, Threads};
+use blnn_kernels::product::Store;
+use blnn_kernels::{PANEL, Panels, Partition, RowsMut, SHARDS, Threads};
 
 use super::batch_norm::BatchNorm;
-use super::{Gradient, LayerParameters, Normalization, Op, ParameterId, Ports, Run, Var};
+use super::{Gradient, LayerParameters, Normalization, Op, ParameterId, Ports, Run, Source, Var};
 
-/// Rows of a block: nine register tiles of 14 rows.
-const BLOCK_ROWS: usize = 126;
+/// Most rows of a block: its matrices fit the level-2 cache.
+const BLOCK_ROWS: usize = 128;
 
 /// `V = D H W`, `H = PReLU(BatchNorm(C))`, `C = D (A + I) U` for one view (see [`BatchNorm`]).
 ///
@@ -31,10 +35,72 @@ pub(crate) struct HiddenLayer {
     weight: ParameterId,
     norm: BatchNorm,
     gradient: bool,
-    /// A block of H, one a shard.
-    blocks: Vec<Panels>,
+    arithmetic: Arithmetic,
+    /// W and Wᵀ.
+    factors: [Operand; 2],
+    /// One a shard.
+    blocks: Vec<Block>,
     /// A shard's share of the gradient of W.
     shares: Vec<Panels>,
+}
+
+/// A block of H, and the operands of its products.
+struct Block {
+    hidden: Panels,
+    hidden_operand: Operand,
+    grad_operand: Operand,
+    /// A block of V before it is rounded.
+    projected: Panels,
+}
+
+impl Block {
+    fn new((width, cols): (usize, usize), arithmetic: Arithmetic) -> Self {
+        let [hidden_operand, grad_operand] = [(); 2].map(|()| Operand::new(arithmetic));
+        let rounded_rows = if arithmetic.is_bf16() { BLOCK_ROWS } else { 0 };
+        let projected = Panels::zeros(rounded_rows, cols);
+        Self { hidden: Panels::zeros(BLOCK_ROWS, width), hidden_operand, grad_operand, projected }
+    }
+}
+
+/// A shard of V.
+enum Part<'a> {
+    Floats(RowsMut<'a>),
+    Words(RowsMut16<'a>),
+}
+
+impl Part<'_> {
+    fn range(&self) -> Range<usize> {
+        match self {
+            Self::Floats(part) => part.range(),
+            Self::Words(part) => part.range(),
+        }
+    }
+
+    /// Rows `rows` of V: `scale ∘ (h · weight)`, through `block` if they are to be rounded.
+    fn write(
+        &mut self,
+        h: &Prepared<'_>,
+        weight: &Prepared<'_>,
+        scale: &[f32],
+        rows: Range<usize>,
+        block: &mut Panels,
+    ) {
+        match self {
+            Self::Floats(part) => {
+                let first = part.range().start;
+                let mut out = part.part(rows.start - first..rows.end - first);
+                product(h, weight, &mut out, Store::Overwrite);
+                (0..out.panels()).for_each(|p| scale_rows(out.panel_mut(p), scale));
+            }
+            Self::Words(part) => {
+                let mut out = block.rows_mut(0..rows.len());
+                product(h, weight, &mut out, Store::Overwrite);
+                for p in 0..out.panels() {
+                    pack_scaled(out.panel(p), scale, part.words_mut(p, rows.clone()));
+                }
+            }
+        }
+    }
 }
 
 impl std::fmt::Debug for HiddenLayer {
@@ -52,21 +118,36 @@ impl HiddenLayer {
         view: usize,
         normalization: Normalization,
         gradient: bool,
+        arithmetic: Arithmetic,
     ) -> Self {
-        let norm = BatchNorm::new(layer, view, normalization, true);
-        let (blocks, shares) = (Vec::new(), Vec::new());
-        Self { input, propagated, output, weight, norm, gradient, blocks, shares }
+        let source = Source { from_inputs: true, narrow: arithmetic.is_bf16() };
+        let norm = BatchNorm::new(layer, view, normalization, source);
+        let (blocks, shares, factors) =
+            (Vec::new(), Vec::new(), [(); 2].map(|()| Operand::new(arithmetic)));
+        Self {
+            input,
+            propagated,
+            output,
+            weight,
+            norm,
+            gradient,
+            arithmetic,
+            factors,
+            blocks,
+            shares,
+        }
     }
 }
 
-/// The rows of a shard in blocks, as ranges of the whole matrix.
-fn blocks_of(range: std::ops::Range<usize>) -> impl Iterator<Item = std::ops::Range<usize>> {
+/// The rows of a shard in blocks of whole register tiles, as ranges of the whole matrix.
+fn blocks_of(range: Range<usize>, arithmetic: Arithmetic) -> impl Iterator<Item = Range<usize>> {
     let end = range.end;
-    range.step_by(BLOCK_ROWS).map(move |start| start..(start + BLOCK_ROWS).min(end))
+    let step = BLOCK_ROWS / arithmetic.tile_rows() * arithmetic.tile_rows();
+    range.step_by(step).map(move |start| start..(start + step).min(end))
 }
 
 /// Rows `rows` of H, from those of C.
-fn hidden_block(norm: &BatchNorm, c: &Panels, rows: &std::ops::Range<usize>, out: &mut Panels) {
+fn hidden_block(norm: &BatchNorm, c: &Panels, rows: &Range<usize>, out: &mut Panels) {
     let used = 0..rows.len() * PANEL;
     let c = c.rows_ref(rows.clone());
     for (p, map) in norm.maps().iter().enumerate() {
@@ -89,26 +170,14 @@ impl Op for HiddenLayer {
         let mut propagated = run.memory.take_value(self.propagated);
         self.norm.propagate(run, self.input, &mut propagated);
         let mut output = run.memory.take_value(self.output);
-        let weight = run.parameters.value(self.weight);
-        let scale = run.views.view(self.norm.view()).scale();
-        self.blocks.resize_with(SHARDS, || Panels::zeros(BLOCK_ROWS, weight.rows()));
-        let partition = Partition::even(output.rows());
-        let mut parts = output.shards_mut(&partition).map(Some);
-        let mut blocks = self.blocks.iter_mut();
-        let mut shards: [_; SHARDS] =
-            std::array::from_fn(|s| parts[s].take().zip(blocks.next()).expect("SHARDS shards"));
-        let norm = &self.norm;
-        run.threads.for_each_owned(&mut shards, |_, (part, h)| {
-            let first = part.range().start;
-            for rows in blocks_of(part.range()) {
-                hidden_block(norm, &propagated, &rows, h);
-                let mut out = part.part(rows.start - first..rows.end - first);
-                product(&h.rows_ref(0..rows.len()), weight, &mut out, Store::Overwrite);
-                for p in 0..out.panels() {
-                    scale_rows(out.panel_mut(p), &scale[rows.clone()]);
-                }
-            }
-        });
+        let partition = Partition::even(propagated.rows());
+        if self.arithmetic.is_bf16() {
+            let mut words = Panels16::in_buffer(output, propagated.rows());
+            self.project(run, &propagated, words.shards_mut(&partition).map(Part::Words));
+            output = words.into_buffer();
+        } else {
+            self.project(run, &propagated, output.shards_mut(&partition).map(Part::Floats));
+        }
         run.memory.put_value(self.propagated, propagated);
         run.memory.put_value(self.output, output);
         run.clock.mark("dense");
@@ -133,6 +202,25 @@ impl Op for HiddenLayer {
 }
 
 impl HiddenLayer {
+    /// V from C, one part a shard.
+    fn project(&mut self, run: &Run<'_>, propagated: &Panels, parts: [Part<'_>; SHARDS]) {
+        let weight = run.parameters.value(self.weight);
+        let scale = run.views.view(self.norm.view()).scale();
+        let (norm, arithmetic) = (&self.norm, self.arithmetic);
+        self.blocks.resize_with(SHARDS, || Block::new(weight.shape(), arithmetic));
+        let weight = self.factors[0].prepare(weight.rows_ref(0..weight.rows()), Uses::WEIGHTS);
+        let mut blocks = self.blocks.iter_mut();
+        let mut shards = parts.map(|part| (part, blocks.next().expect("a block for each shard")));
+        run.threads.for_each_owned(&mut shards, |_, (part, block)| {
+            for rows in blocks_of(part.range(), arithmetic) {
+                let Block { hidden, hidden_operand, projected, .. } = &mut **block;
+                hidden_block(norm, propagated, &rows, hidden);
+                let h = hidden_operand.prepare(hidden.rows_ref(0..rows.len()), Uses::ROWS);
+                part.write(&h, &weight, &scale[rows.clone()], rows, projected);
+            }
+        });
+    }
+
     /// The gradient of H, the shares of that of W, and the sums for those of the normalisation,
     /// all from one visit to each block of rows.
     fn hidden_gradient(&mut self, run: &Run<'_>, transposed: &Panels, out: &mut Panels) {
@@ -144,20 +232,24 @@ impl HiddenLayer {
         let mut buffers = self.blocks.iter_mut().zip(&mut self.shares);
         let mut shards: [_; SHARDS] =
             std::array::from_fn(|s| parts[s].take().zip(buffers.next()).expect("SHARDS shards"));
-        let norm = &self.norm;
-        run.threads.for_each_owned(&mut shards, |shard, (part, (h, share))| {
+        let (norm, arithmetic) = (&self.norm, self.arithmetic);
+        let transposed = transposed.rows_ref(0..transposed.rows());
+        let transposed = self.factors[1].prepare(transposed, Uses::WEIGHTS);
+        run.threads.for_each_owned(&mut shards, |shard, (part, (block, share))| {
             share.data_mut().fill(0.0);
             let first = part.range().start;
-            for rows in blocks_of(part.range()) {
-                let g = grad.rows_ref(rows.clone());
-                let mut block = part.part(rows.start - first..rows.end - first);
-                product(&g, transposed, &mut block, Store::Overwrite);
+            let Block { hidden, hidden_operand, grad_operand, .. } = &mut **block;
+            for rows in blocks_of(part.range(), arithmetic) {
+                let g = grad_operand.prepare(grad.rows_ref(rows.clone()), Uses::GRADIENT);
+                let mut out = part.part(rows.start - first..rows.end - first);
+                product(&g, &transposed, &mut out, Store::Overwrite);
                 for (p, map) in norm.maps().iter().enumerate() {
                     let inputs = c.rows_ref(rows.clone()).panel(p);
-                    norm.add_sums(p, shard, &affine_sums(map, block.panel(p), inputs));
+                    norm.add_sums(p, shard, &affine_sums(map, out.panel(p), inputs));
                 }
-                hidden_block(norm, c, &rows, h);
-                transposed_product(&h.rows_ref(0..rows.len()), &g, share, Store::Add);
+                hidden_block(norm, c, &rows, hidden);
+                let h = hidden_operand.prepare(hidden.rows_ref(0..rows.len()), Uses::TURNED);
+                transposed_product(&h, &g, share, Store::Add);
             }
         });
     }

@@ -1,5 +1,6 @@
 //! [`Inputs`]: the node attributes, and [`InputProject`], their product with the first weights.
 
+use blnn_kernels::bf16::{Panels16, View16, add_words};
 use blnn_kernels::masked::{KeptBy, MaskedInputs};
 use blnn_kernels::norm::add_into;
 use blnn_kernels::product::{Store, product_all, transposed_product_all};
@@ -66,6 +67,8 @@ pub(crate) struct InputProject {
     pub(crate) outputs: [Var; 2],
     /// Which views pass a gradient back.
     pub(crate) gradient: [bool; 2],
+    /// U and its gradient are stored as bfloat16, and so are the weights that are gathered.
+    pub(crate) narrow: bool,
 }
 
 impl Op for InputProject {
@@ -77,8 +80,32 @@ impl Op for InputProject {
     }
 
     fn forward(&mut self, run: &mut Run<'_>) {
+        let outputs = self.outputs.map(|v| run.memory.take_value(v));
+        let outputs =
+            if self.narrow { self.project16(run, outputs) } else { self.project(run, outputs) };
+        for (var, output) in self.outputs.into_iter().zip(outputs) {
+            run.memory.put_value(var, output);
+        }
+        run.clock.mark("inputs");
+    }
+
+    fn backward(&mut self, run: &mut Run<'_>) {
+        let both = self.sum_of_gradients(run);
+        match run.inputs {
+            Inputs::Sparse(inputs) => self.sparse_gradient(run, inputs, both.as_ref()),
+            Inputs::Dense { x, .. } => self.dense_gradient(run, x),
+        }
+        if let Some(both) = both {
+            run.memory.release(both);
+        }
+        run.clock.mark("inputs");
+    }
+}
+
+impl InputProject {
+    /// Fills and gives back the buffers of U of both views.
+    fn project(&self, run: &mut Run<'_>, [mut first, mut second]: [Panels; 2]) -> [Panels; 2] {
         let weight = run.parameters.value(self.weight);
-        let [mut first, mut second] = self.outputs.map(|v| run.memory.take_value(v));
         let scale = [0, 1].map(|v| run.views.view(v).scale());
         match run.inputs {
             Inputs::Sparse(inputs) => {
@@ -93,36 +120,82 @@ impl Op for InputProject {
                 }
             }
         }
-        run.memory.put_value(self.outputs[0], first);
-        run.memory.put_value(self.outputs[1], second);
-        run.clock.mark("inputs");
+        [first, second]
     }
 
-    fn backward(&mut self, run: &mut Run<'_>) {
-        let both = self.sum_of_gradients(run);
+    /// [`Self::project`] with U as bfloat16. Attributes stored in full are multiplied as `f32`.
+    fn project16(&self, run: &mut Run<'_>, outputs: [Panels; 2]) -> [Panels; 2] {
         let (rows, cols) = run.parameters.value(self.weight).shape();
-        let dense = matches!(run.inputs, Inputs::Dense { .. });
-        let mut share = dense.then(|| run.memory.scratch(rows, cols));
-        let grads = [0, 1].map(|v| self.gradient[v].then(|| run.memory.grad(self.outputs[v])));
-        let (inputs, views, threads) = (run.inputs, run.views, run.threads);
-        match inputs {
-            Inputs::Sparse(inputs) => run.parameters.write_grad(self.weight, |out, _| {
-                let shared = both.as_ref().or(grads[0]).or(grads[1]);
-                inputs.gradient([shared, grads[0], grads[1]], out, threads);
-            }),
-            Inputs::Dense { x, .. } => run.parameters.write_grad(self.weight, |out, _| {
-                let share = share.as_mut().expect("a buffer for dense attributes");
-                dense_gradient(x, grads, views, share, out, threads);
-            }),
+        let nodes = run.inputs.row_scale().len();
+        if let Inputs::Dense { .. } = run.inputs {
+            let floats = [(); 2].map(|()| run.memory.scratch(nodes, cols));
+            let floats = self.project(run, floats);
+            let mut outputs = outputs.into_iter();
+            return floats.map(|u| {
+                let buffer = outputs.next().expect("a buffer for each view");
+                let mut words = Panels16::in_buffer(buffer, nodes);
+                words.round_from(&u, run.threads);
+                run.memory.release(u);
+                words.into_buffer()
+            });
         }
-        for buffer in [both, share].into_iter().flatten() {
-            run.memory.release(buffer);
+        let (buffer_rows, _) = Panels16::buffer_shape(rows, cols);
+        let mut weight = Panels16::in_buffer(run.memory.scratch(buffer_rows, cols), rows);
+        weight.round_from(run.parameters.value(self.weight), run.threads);
+        let scale = [0, 1].map(|v| run.views.view(v).scale());
+        let mut words = outputs.map(|buffer| Panels16::in_buffer(buffer, nodes));
+        if let Inputs::Sparse(inputs) = run.inputs {
+            let [first, second] = &mut words;
+            inputs.product16(weight.view(), scale, [first, second], run.threads);
         }
-        run.clock.mark("inputs");
+        run.memory.release(weight.into_buffer());
+        words.map(Panels16::into_buffer)
     }
-}
 
-impl InputProject {
+    /// The gradients of both views, where there are any.
+    fn grads<'a>(&self, memory: &'a Memory) -> [Option<&'a Panels>; 2] {
+        [0, 1].map(|v| self.gradient[v].then(|| memory.grad(self.outputs[v])))
+    }
+
+    fn sparse_gradient(&self, run: &mut Run<'_>, inputs: &MaskedInputs, both: Option<&Panels>) {
+        let grads = self.grads(run.memory);
+        let sources = [both.or(grads[0]).or(grads[1]), grads[0], grads[1]];
+        let threads = run.threads;
+        run.parameters.write_grad(self.weight, |out, _| {
+            if self.narrow {
+                let view = |g: Option<_>| g.map(|g| View16::new(g, inputs.rows()));
+                inputs.gradient16(sources.map(view), out, threads);
+            } else {
+                inputs.gradient(sources, out, threads);
+            }
+        });
+    }
+
+    fn dense_gradient(&self, run: &mut Run<'_>, x: &Panels) {
+        let (rows, cols) = run.parameters.value(self.weight).shape();
+        let mut share = run.memory.scratch(rows, cols);
+        let wide = self.narrow.then(|| {
+            [0, 1].map(|v| {
+                self.gradient[v].then(|| {
+                    let mut wide = run.memory.scratch(x.rows(), cols);
+                    let grad = run.memory.grad(self.outputs[v]);
+                    View16::new(grad, x.rows()).widen_into(&mut wide, run.threads);
+                    wide
+                })
+            })
+        });
+        let (views, threads) = (run.views, run.threads);
+        let grads = match &wide {
+            Some(wide) => wide.each_ref().map(Option::as_ref),
+            None => self.grads(run.memory),
+        };
+        run.parameters.write_grad(self.weight, |out, _| {
+            dense_gradient(x, grads, views, &mut share, out, threads);
+        });
+        let wide = wide.into_iter().flatten().flatten();
+        wide.chain([share]).for_each(|buffer| run.memory.release(buffer));
+    }
+
     /// The sum of both views' gradients, where sparse attributes need it.
     fn sum_of_gradients(&self, run: &mut Run<'_>) -> Option<Panels> {
         if self.gradient != [true, true] || matches!(run.inputs, Inputs::Dense { .. }) {
@@ -132,6 +205,16 @@ impl InputProject {
         let mut both = run.memory.scratch(rows, cols);
         let [a, b] = self.outputs.map(|v| run.memory.grad(v));
         let partition = Partition::even(rows);
+        if self.narrow {
+            let nodes = run.inputs.row_scale().len();
+            let [a, b] = [a, b].map(|g| View16::new(g, nodes));
+            let mut words = Panels16::in_buffer(both, nodes);
+            let partition = Partition::even(nodes);
+            run.threads.for_each_cell16(&partition, [&mut words], |cell, [out]| {
+                add_words(a.cell(&cell), b.cell(&cell), out);
+            });
+            return Some(words.into_buffer());
+        }
         run.threads.for_each_cell(&partition, [&mut both], |cell, [out]| {
             add_into(a.cell(&cell), b.cell(&cell), out);
         });

@@ -13,7 +13,7 @@ mod parameters;
 mod predict;
 mod tape;
 
-pub(crate) use batch_norm::{LayerParameters, Normalization, RunningStatistics};
+pub(crate) use batch_norm::{LayerParameters, Normalization, RunningStatistics, Source};
 pub(crate) use clock::Clock;
 pub(crate) use convolve::Convolve;
 pub(crate) use encoder::{Encoder, INITIAL_SLOPE, Shape};

@@ -3,22 +3,24 @@
 //! The predictor's hidden layer is the widest matrix of the model. Going forward, to the loss and
 //! back again for a hundred rows before the next hundred keeps it in the cache and out of memory.
 
+use blnn_kernels::mixed::{Arithmetic, Operand, Prepared, Uses, product, transposed_product};
 use blnn_kernels::norm::{Columns, act_backward, add_bias, add_column_sums, bias_act};
-use blnn_kernels::product::{Store, product, transposed_product};
+use blnn_kernels::product::Store;
 use blnn_kernels::rows::cosine_gradient;
-use blnn_kernels::{PANEL, Panels, Partition, RowsMut, SHARDS};
+use blnn_kernels::{PANEL, Panels, Partition, RowsMut, RowsRef, SHARDS};
 
 use super::hidden::sum_shares;
 use super::{Gradient, Op, ParameterId, Parameters, Ports, Run, Var};
 
-/// Most rows of a block: nine register tiles of 14 rows, and all of its matrices fit the level-2
-/// cache.
-const BLOCK_ROWS: usize = 126;
+/// Most rows of a block: all of its matrices fit the level-2 cache.
+const BLOCK_ROWS: usize = 128;
 
 /// Rows of a block of a shard: even blocks of whole register tiles.
-fn block_rows(shard_rows: usize) -> usize {
-    let blocks = shard_rows.div_ceil(BLOCK_ROWS).max(1);
-    shard_rows.div_ceil(blocks).next_multiple_of(14).clamp(14, BLOCK_ROWS)
+fn block_rows(shard_rows: usize, arithmetic: Arithmetic) -> usize {
+    let tile = arithmetic.tile_rows();
+    let most = BLOCK_ROWS / tile * tile;
+    let blocks = shard_rows.div_ceil(most).max(1);
+    shard_rows.div_ceil(blocks).next_multiple_of(tile).clamp(tile, most)
 }
 
 /// The predictor's parameters: `z = PReLU(h W₁ + b₁) W₂ + b₂`.
@@ -64,14 +66,18 @@ pub(crate) struct Loss {
 pub(crate) struct Predict {
     directions: Vec<Direction>,
     parameters: PredictorParameters,
+    arithmetic: Arithmetic,
     shards: Vec<Shard>,
     transposed: [Panels; 2],
+    /// W₁, W₂, W₁ᵀ and W₂ᵀ, prepared once a step.
+    weights: [Operand; 4],
     loss: std::sync::Arc<std::sync::Mutex<Loss>>,
 }
 
 /// Buffers of one shard of rows: a block's matrices, and the shard's share of the gradients.
 #[derive(Debug, Default)]
 struct Shard {
+    operands: Operands,
     pre: Panels,
     act: Panels,
     hidden_grad: Panels,
@@ -85,9 +91,26 @@ struct Shard {
     loss: Loss,
 }
 
+/// The left operands of a block's products, prepared where they arise.
+#[derive(Debug, Default)]
+struct Operands {
+    input: Operand,
+    act: Operand,
+    z_grad: Operand,
+    hidden_grad: Operand,
+}
+
+impl Operands {
+    fn new(arithmetic: Arithmetic) -> Self {
+        let [input, act, z_grad, hidden_grad] = [(); 4].map(|()| Operand::new(arithmetic));
+        Self { input, act, z_grad, hidden_grad }
+    }
+}
+
 impl Shard {
-    fn new(width: usize, hidden: usize) -> Self {
+    fn new(width: usize, hidden: usize, arithmetic: Arithmetic) -> Self {
         Self {
+            operands: Operands::new(arithmetic),
             pre: Panels::zeros(BLOCK_ROWS, hidden),
             act: Panels::zeros(BLOCK_ROWS, hidden),
             hidden_grad: Panels::zeros(BLOCK_ROWS, hidden),
@@ -116,15 +139,20 @@ type Share = fn(&Shard) -> &Panels;
 
 /// What all shards read.
 struct Shared<'a> {
-    weight1: &'a Panels,
-    weight2: &'a Panels,
-    weight1_t: &'a Panels,
-    weight2_t: &'a Panels,
+    weight1: Prepared<'a>,
+    weight2: Prepared<'a>,
+    weight1_t: Prepared<'a>,
+    weight2_t: Prepared<'a>,
     bias1: &'a Panels,
     bias2: &'a Panels,
     slope: f32,
     /// Number of nodes.
     nodes: usize,
+}
+
+/// All rows of a weight that was prepared before.
+fn prepared<'a>(operand: &'a Operand, weight: &'a Panels) -> Prepared<'a> {
+    operand.prepared(weight.rows_ref(0..weight.rows()))
 }
 
 fn columns(row: &[f32]) -> &Columns {
@@ -146,20 +174,27 @@ impl Shard {
         online_grad: &mut RowsMut<'_>,
     ) {
         let input = online.rows_ref(first..first + rows);
-        product(&input, shared.weight1, &mut self.pre.rows_mut(0..rows), Store::Overwrite);
+        self.forward(shared, input.clone());
+        self.pull(target, own, first, rows, shared.nodes);
+        self.back(shared, input, online_grad);
+    }
+
+    /// A block's predictions.
+    fn forward(&mut self, shared: &Shared<'_>, input: RowsRef<'_>) {
+        let rows = input.rows();
         let used = 0..rows * PANEL;
+        let input = self.operands.input.prepare(input, Uses::INPUT);
+        product(&input, &shared.weight1, &mut self.pre.rows_mut(0..rows), Store::Overwrite);
         for p in 0..self.pre.panels() {
             let (pre, act) = (&mut self.pre.panel_mut(p)[used.clone()], self.act.panel_mut(p));
             let bias = columns(shared.bias1.panel(p));
             bias_act(pre, bias, shared.slope, &mut act[used.clone()]);
         }
-        let act = self.act.rows_ref(0..rows);
-        product(&act, shared.weight2, &mut self.z.rows_mut(0..rows), Store::Overwrite);
+        let act = self.operands.act.prepare(self.act.rows_ref(0..rows), Uses::INPUT);
+        product(&act, &shared.weight2, &mut self.z.rows_mut(0..rows), Store::Overwrite);
         for p in 0..self.z.panels() {
             add_bias(&mut self.z.panel_mut(p)[used.clone()], columns(shared.bias2.panel(p)));
         }
-        self.pull(target, own, first, rows, shared.nodes);
-        self.back(shared, &input, rows, online_grad);
     }
 
     /// The loss of a block's predictions and its gradient.
@@ -177,31 +212,28 @@ impl Shard {
     }
 
     /// From the gradient of a block's predictions to those of the parameters and the input.
-    fn back(
-        &mut self,
-        shared: &Shared<'_>,
-        input: &blnn_kernels::RowsRef<'_>,
-        rows: usize,
-        online_grad: &mut RowsMut<'_>,
-    ) {
+    fn back(&mut self, shared: &Shared<'_>, input: RowsRef<'_>, online_grad: &mut RowsMut<'_>) {
+        let rows = input.rows();
         let used = 0..rows * PANEL;
-        let z_grad = self.z_grad.rows_ref(0..rows);
-        transposed_product(&self.act.rows_ref(0..rows), &z_grad, &mut self.weight2, Store::Add);
+        let Operands { input: input_operand, act, z_grad, hidden_grad } = &mut self.operands;
+        let z_grad = z_grad.prepare(self.z_grad.rows_ref(0..rows), Uses::GRADIENT);
+        let act = act.prepared(self.act.rows_ref(0..rows));
+        transposed_product(&act, &z_grad, &mut self.weight2, Store::Add);
         for p in 0..self.z_grad.panels() {
             let total = columns_mut(self.bias2.panel_mut(p));
             add_column_sums(&self.z_grad.panel(p)[used.clone()], total);
         }
         let mut hidden = self.hidden_grad.rows_mut(0..rows);
-        product(&z_grad, shared.weight2_t, &mut hidden, Store::Overwrite);
+        product(&z_grad, &shared.weight2_t, &mut hidden, Store::Overwrite);
         for p in 0..self.pre.panels() {
             let pre = &self.pre.panel(p)[used.clone()];
             let grad = &mut self.hidden_grad.panel_mut(p)[used.clone()];
             let bias = columns_mut(self.bias1.panel_mut(p));
             act_backward(pre, shared.slope, grad, bias, columns_mut(self.slopes.panel_mut(p)));
         }
-        let hidden = self.hidden_grad.rows_ref(0..rows);
-        transposed_product(input, &hidden, &mut self.weight1, Store::Add);
-        product(&hidden, shared.weight1_t, online_grad, Store::Overwrite);
+        let hidden = hidden_grad.prepare(self.hidden_grad.rows_ref(0..rows), Uses::GRADIENT);
+        transposed_product(&input_operand.prepared(input), &hidden, &mut self.weight1, Store::Add);
+        product(&hidden, &shared.weight1_t, online_grad, Store::Overwrite);
     }
 }
 
@@ -213,10 +245,19 @@ impl Predict {
     pub(crate) fn new(
         directions: Vec<Direction>,
         parameters: PredictorParameters,
+        arithmetic: Arithmetic,
         loss: std::sync::Arc<std::sync::Mutex<Loss>>,
     ) -> Self {
         assert!(directions.len() <= 2, "a prediction from each view at most");
-        Self { directions, parameters, shards: Vec::new(), transposed: Default::default(), loss }
+        Self {
+            directions,
+            parameters,
+            arithmetic,
+            shards: Vec::new(),
+            transposed: Default::default(),
+            weights: [(); 4].map(|()| Operand::new(arithmetic)),
+            loss,
+        }
     }
 
     fn prepare(&mut self, parameters: &Parameters) {
@@ -224,11 +265,15 @@ impl Predict {
             [self.parameters.weight1, self.parameters.weight2].map(|id| parameters.value(id));
         let (width, hidden) = w1.shape();
         if self.shards.is_empty() {
-            self.shards.resize_with(SHARDS, || Shard::new(width, hidden));
+            self.shards.resize_with(SHARDS, || Shard::new(width, hidden, self.arithmetic));
             self.transposed = [Panels::zeros(hidden, width), Panels::zeros(width, hidden)];
         }
-        w1.transpose_into(&mut self.transposed[0]);
-        w2.transpose_into(&mut self.transposed[1]);
+        let [w1_t, w2_t] = &mut self.transposed;
+        w1.transpose_into(w1_t);
+        w2.transpose_into(w2_t);
+        for (operand, weight) in self.weights.iter_mut().zip([w1, w2, w1_t, w2_t]) {
+            operand.prepare(weight.rows_ref(0..weight.rows()), Uses::WEIGHTS);
+        }
     }
 
     /// Adds up the shards' shares, in shard order.
@@ -271,10 +316,10 @@ impl Op for Predict {
         let ids = self.parameters;
         let nodes = run.memory.value(self.directions[0].online).rows();
         let shared = Shared {
-            weight1: value(ids.weight1),
-            weight2: value(ids.weight2),
-            weight1_t: &self.transposed[0],
-            weight2_t: &self.transposed[1],
+            weight1: prepared(&self.weights[0], value(ids.weight1)),
+            weight2: prepared(&self.weights[1], value(ids.weight2)),
+            weight1_t: prepared(&self.weights[2], &self.transposed[0]),
+            weight2_t: prepared(&self.weights[3], &self.transposed[1]),
             bias1: value(ids.bias1),
             bias2: value(ids.bias2),
             slope: value(ids.slope).get(0, 0),
@@ -295,7 +340,8 @@ impl Op for Predict {
             let mut work: [_; SHARDS] = std::array::from_fn(|s| {
                 (shards.next().expect("SHARDS shards"), [first[s].take(), second[s].take()])
             });
-            let (directions, memory) = (&self.directions, &*run.memory);
+            let (directions, memory, arithmetic) =
+                (&self.directions, &*run.memory, self.arithmetic);
             run.threads.for_each_owned(&mut work, |s, (shard, grads)| {
                 shard.clear();
                 if s >= partition.shards() {
@@ -306,7 +352,7 @@ impl Op for Predict {
                     let Some(grad) = grad else { continue };
                     let matrices = [direction.online, direction.target, direction.own]
                         .map(|var| memory.value(var));
-                    let step = block_rows(range.len());
+                    let step = block_rows(range.len(), arithmetic);
                     for start in range.clone().step_by(step) {
                         let rows = step.min(range.end - start);
                         let from = start - range.start;

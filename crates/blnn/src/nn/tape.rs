@@ -8,6 +8,7 @@
 //! A matrix feeds at most one operation that passes a gradient back, so gradients are stored,
 //! never added up. Weights are the exception, and they live in [`Parameters`].
 
+use blnn_kernels::bf16::Panels16;
 use blnn_kernels::{Panels, Threads};
 
 use super::{Clock, Inputs, Parameters, RunningStatistics};
@@ -135,8 +136,10 @@ impl Memory {
     }
 }
 
+/// Shapes of a matrix's buffers, and whether it has a gradient.
 struct Matrix {
-    shape: (usize, usize),
+    value: (usize, usize),
+    grad: (usize, usize),
     wants_grad: bool,
 }
 
@@ -165,7 +168,21 @@ impl std::fmt::Debug for Tape {
 impl Tape {
     /// A new matrix, to be written by one operation.
     pub(crate) fn matrix(&mut self, rows: usize, cols: usize, wants_grad: bool) -> Var {
-        self.matrices.push(Matrix { shape: (rows, cols), wants_grad });
+        self.stored(rows, cols, wants_grad, [false; 2])
+    }
+
+    /// A new matrix whose value and gradient are stored as bfloat16 where `narrow` says so: their
+    /// buffers then are those of a [`Panels16`].
+    pub(crate) fn stored(
+        &mut self,
+        rows: usize,
+        cols: usize,
+        wants_grad: bool,
+        narrow: [bool; 2],
+    ) -> Var {
+        let shape = |narrow| if narrow { Panels16::buffer_shape(rows, cols) } else { (rows, cols) };
+        let [value, grad] = narrow.map(shape);
+        self.matrices.push(Matrix { value, grad, wants_grad });
         Var(self.matrices.len() - 1)
     }
 
@@ -202,7 +219,8 @@ impl Tape {
     }
 
     fn provide(&self, var: Var, memory: &mut Memory, grad: bool) {
-        let (rows, cols) = self.matrices[var.0].shape;
+        let Matrix { value, grad: of_grad, .. } = self.matrices[var.0];
+        let (rows, cols) = if grad { of_grad } else { value };
         let buffer = memory.scratch(rows, cols);
         let slot = if grad { &mut memory.grads[var.0] } else { &mut memory.values[var.0] };
         let old = std::mem::replace(slot, buffer);

@@ -9,17 +9,24 @@ use blnn_kernels::{Csr, Pattern};
 use super::*;
 use crate::data::npy::{self, Array, Values};
 use crate::graph::Features;
-use crate::plan::{Method, Objective};
-
-/// Largest allowed difference, relative to the largest value of the tensor.
-const TOLERANCE: f32 = 1e-4;
+use crate::plan::{Method, Objective, Precision};
 
 struct Golden {
     arrays: BTreeMap<String, Array>,
+    precision: Precision,
 }
 
 impl Golden {
-    fn read() -> Self {
+    /// Largest allowed difference, relative to the largest value of the tensor. A bfloat16 is off
+    /// by up to 2⁻⁹ of its value; representations and losses were seen to be off by up to 6e-3.
+    fn tolerance(&self) -> f32 {
+        match self.precision {
+            Precision::F32 => 1e-4,
+            Precision::Bf16 => 2e-2,
+        }
+    }
+
+    fn read(precision: Precision) -> Self {
         let bytes = include_bytes!("../../tests/golden/engine.npz");
         let mut archive = zip::ZipArchive::new(Cursor::new(&bytes[..])).unwrap();
         let arrays = (0..archive.len()).map(|i| {
@@ -31,7 +38,7 @@ impl Golden {
                 npy::from_bytes(&bytes).unwrap(),
             )
         });
-        Self { arrays: arrays.collect() }
+        Self { arrays: arrays.collect(), precision }
     }
 
     fn array(&self, name: &str) -> Array {
@@ -84,6 +91,7 @@ impl Golden {
             ema_start: f64::from(self.scalar("ema_start")),
             warmup_epochs: self.ints("warmup")[0],
             epochs: self.ints("epochs")[0],
+            precision: self.precision,
             ..Plan::sample()
         }
     }
@@ -116,8 +124,22 @@ impl Golden {
         assert_eq!(got.len(), want.len(), "{name}: length");
         let largest = want.iter().fold(1e-6f32, |a, b| a.max(b.abs()));
         for (i, (g, w)) in got.iter().zip(&want).enumerate() {
-            assert!((g - w).abs() <= TOLERANCE * largest, "{name}[{i}]: {g} instead of {w}");
+            assert!((g - w).abs() <= self.tolerance() * largest, "{name}[{i}]: {g} instead of {w}");
         }
+    }
+
+    /// A coarser measure for the gradients in bfloat16: the length of the difference, relative to
+    /// that of the tensor. The golden graph is so small that single values flip with the sign of an
+    /// activation near zero; `precision.rs` compares them value by value on a real graph. A slope's
+    /// gradient, one number left over from a cancelled sum, says nothing here.
+    #[track_caller]
+    fn assert_similar(&self, name: &str, got: &[f32]) {
+        let want = self.floats(name);
+        let length =
+            |values: &mut dyn Iterator<Item = f32>| values.map(|v| v * v).sum::<f32>().sqrt();
+        let off = length(&mut got.iter().zip(&want).map(|(g, w)| g - w));
+        let whole = length(&mut want.iter().copied());
+        assert!(got.len() == 1 || off < 0.15 * whole, "{name}: off by {off} of {whole}");
     }
 
     #[track_caller]
@@ -169,12 +191,20 @@ fn representations(golden: &Golden, trainer: &mut Trainer, name: &str) -> [Matri
 
 #[test]
 fn encoder_forward_agrees_with_torch() {
-    let golden = Golden::read();
+    encoder_agrees(&Golden::read(Precision::F32));
+}
+
+#[test]
+fn encoder_forward_agrees_with_torch_in_bf16() {
+    encoder_agrees(&Golden::read(Precision::Bf16));
+}
+
+fn encoder_agrees(golden: &Golden) {
     let graph = golden.graph();
     for name in ["online", "target"] {
         let mut trainer = golden.trainer(&graph, Method::Bgrl, Objective::Paper);
         golden.set_views(&mut trainer, 0);
-        for (v, h) in representations(&golden, &mut trainer, name).iter().enumerate() {
+        for (v, h) in representations(golden, &mut trainer, name).iter().enumerate() {
             golden.assert_close(&format!("h.{name}.view{}", v + 1), h.data());
         }
     }
@@ -182,7 +212,15 @@ fn encoder_forward_agrees_with_torch() {
 
 #[test]
 fn losses_and_all_gradients_agree_with_torch() {
-    let golden = Golden::read();
+    gradients_agree(&Golden::read(Precision::F32));
+}
+
+#[test]
+fn losses_and_all_gradients_agree_with_torch_in_bf16() {
+    gradients_agree(&Golden::read(Precision::Bf16));
+}
+
+fn gradients_agree(golden: &Golden) {
     let graph = golden.graph();
     for (key, method, objective) in METHODS {
         let mut trainer = golden.trainer(&graph, method, objective);
@@ -193,14 +231,18 @@ fn losses_and_all_gradients_agree_with_torch() {
         golden.assert_close(&format!("loss.{key}"), &got);
         for slot in trainer.optimizer.slots() {
             let name = format!("grad.{key}.{}", trainer.parameters.name(slot.parameter));
-            golden.assert_close(&name, trainer.parameters.grad(slot.parameter).to_matrix().data());
+            let grad = trainer.parameters.grad(slot.parameter).to_matrix();
+            match golden.precision {
+                Precision::F32 => golden.assert_close(&name, grad.data()),
+                Precision::Bf16 => golden.assert_similar(&name, grad.data()),
+            }
         }
     }
 }
 
 #[test]
 fn running_statistics_agree_with_torch_under_both_momenta() {
-    let golden = Golden::read();
+    let golden = Golden::read(Precision::F32);
     let graph = golden.graph();
     // The published code's objective uses view 1 only, but both views must fill the buffers.
     let mut trainer = golden.trainer(&graph, Method::Blnn, Objective::PublishedCode);
@@ -217,7 +259,7 @@ fn running_statistics_agree_with_torch_under_both_momenta() {
 
 #[test]
 fn five_steps_of_training_agree_with_torch() {
-    let golden = Golden::read();
+    let golden = Golden::read(Precision::F32);
     let graph = golden.graph();
     for (key, method, objective) in &METHODS[..3] {
         let mut trainer = golden.trainer(&graph, *method, *objective);

@@ -1,0 +1,237 @@
+//! `blnn reproduce`, end to end: all targets, and how a plan goes on after being stopped.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::common::{TINY, blnn, finish, names, read, refusal, signal_when, told};
+
+/// `blnn reproduce` of tiny models on Cora, with more arguments.
+fn reproduce(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = blnn(folder);
+    command.arg("reproduce").args(arguments).args(TINY).args(["--out", "out"]);
+    // No data set of the machine may slip in.
+    command.env("BLNN_DATA_DIR", folder).env("XDG_CACHE_HOME", folder);
+    command
+}
+
+/// A plan of two models that can be caught in the middle.
+const LONG: [&str; 7] =
+    ["classification", "--datasets", "cora", "--epochs", "60", "--eval-every", "30"];
+const SUFFIX: &str =
+    "60epochs-hidden_width=8-embedding_width=4-predictor_width=8-checkpoint_every=3";
+
+fn second_run(folder: &Path) -> PathBuf {
+    folder.join(format!("out/runs/cora-blnn-t1-seed1-{SUFFIX}"))
+}
+
+fn json(folder: &Path, target: &str) -> Value {
+    serde_json::from_slice(&read(folder.join(format!("out/{target}.json")))).unwrap()
+}
+
+fn succeed(command: &mut Command) -> (String, String) {
+    let (code, stdout, stderr) = finish(command);
+    assert_eq!(code, 0, "{stderr}");
+    (stdout, stderr)
+}
+
+#[test]
+fn every_target_runs_and_a_finished_plan_trains_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments =
+        ["--datasets", "cora", "--epochs", "2", "--eval-every", "2", "--temperatures", "0.5,1,2"];
+    let (stdout, stderr) = succeed(&mut reproduce(folder.path(), &arguments));
+    assert!(stderr.contains("6 models in the plan, 0 of them trained before"), "{stderr}");
+    for place in ["Table 1", "Table 2", "Table 3", "Table 4", "Table 5", "Figure 2", "Figure 5"] {
+        assert!(stdout.contains(&format!("{place}: ")), "{stdout}");
+    }
+    let out = folder.path().join("out");
+    let files = names(&out);
+    for target in [
+        "datasets",
+        "classification",
+        "clustering",
+        "similarity",
+        "ablation",
+        "motivation",
+        "case-study",
+        "temperature",
+        "map",
+    ] {
+        for file in [format!("{target}.json"), format!("{target}.md")] {
+            assert!(files.contains(&file), "{file} in {files:?}");
+        }
+        let report = json(folder.path(), target);
+        assert!(!report["rows"].as_array().unwrap().is_empty(), "{target}");
+        for figure in report["figures"].as_array().unwrap() {
+            let svg = read(out.join(figure.as_str().unwrap()));
+            assert!(svg.starts_with(b"<svg") && svg.ends_with(b"</svg>\n"), "{figure}");
+        }
+    }
+    let ledger = String::from_utf8(read(out.join("REPRODUCTION.md"))).unwrap();
+    assert_eq!(ledger.matches("\n## ").count(), 10, "nine targets and the findings");
+    assert!(!ledger.contains("Not run yet"), "{ledger}");
+
+    let before = read(out.join("temperature.json"));
+    let (again, stderr) = succeed(&mut reproduce(folder.path(), &arguments));
+    assert!(stderr.contains("6 of them trained before"), "{stderr}");
+    assert!(!stderr.contains("epoch "), "nothing was trained: {stderr}");
+    assert_eq!(again, stdout);
+    assert!(read(out.join("temperature.json")) == before);
+}
+
+#[test]
+fn numbers_name_seed_command_epochs_and_rules() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [
+        "classification",
+        "--datasets",
+        "cora",
+        "--epochs",
+        "4",
+        "--eval-every",
+        "2",
+        "--seeds",
+        "2",
+        "--objectives",
+        "paper,published-code",
+        "--format",
+        "json",
+    ];
+    let (stdout, _) = succeed(&mut reproduce(folder.path(), &arguments));
+    let report: Value = serde_json::from_str(stdout.trim()).unwrap();
+    assert_eq!(report, json(folder.path(), "classification"));
+    let rows = report["rows"].as_array().unwrap();
+    let methods: Vec<&str> = rows.iter().map(|r| r["method"].as_str().unwrap()).collect();
+    assert_eq!(methods, ["BGRL", "BLNN", "BLNN (published code)"]);
+    for row in rows {
+        assert_eq!(row["published"], Value::Null);
+        assert!(row["best"]["std"].is_number() && row["last"]["mean"].is_number(), "{row}");
+        assert!(row["paper_split"]["mean"].is_number(), "{row}");
+        let best = row["best"]["mean"].as_f64().unwrap();
+        assert!(best >= row["last"]["mean"].as_f64().unwrap(), "{row}");
+        for (run, seed) in row["runs"].as_array().unwrap().iter().zip(1..) {
+            assert_eq!(
+                (&run["seed"], &run["epochs"], &run["evaluations"]),
+                (&seed.into(), &4.into(), &2.into())
+            );
+            let command = run["command"].as_str().unwrap();
+            assert!(command.contains(&format!("--seed {seed} --eval-every 2")), "{command}");
+        }
+    }
+    let differences = report["paired"][0]["differences"].as_array().unwrap();
+    assert_eq!(differences.len(), 2, "a difference a seed");
+    // The command of a run trains that very run.
+    let run = &rows[1]["runs"][0];
+    let words: Vec<&str> = run["command"].as_str().unwrap().split(' ').skip(1).collect();
+    succeed(blnn(folder.path()).args(words).args(["--out", "alone"]));
+    let key = run["key"].as_str().unwrap();
+    let together = read(folder.path().join("out/runs").join(key).join("embeddings.npy"));
+    assert!(read(folder.path().join("alone/embeddings.npy")) == together);
+}
+
+#[test]
+fn a_plan_that_was_stopped_ends_with_the_same_json() {
+    let straight = tempfile::tempdir().unwrap();
+    succeed(&mut reproduce(straight.path(), &LONG));
+    for signal in ["KILL", "INT"] {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoint = second_run(folder.path()).join("checkpoint.safetensors");
+        let output = signal_when(&mut reproduce(folder.path(), &LONG), &checkpoint, signal);
+        assert!(!second_run(folder.path()).join("embeddings.npy").exists());
+        if signal == "INT" {
+            let (code, stdout, stderr) = told(&output);
+            assert_eq!((code, stdout.as_str()), (130, ""), "{stderr}");
+            let command = "continue with: blnn reproduce classification --datasets cora";
+            assert!(stderr.contains("1 of 2 models trained"), "{stderr}");
+            assert!(stderr.contains(command), "{stderr}");
+        }
+        let (_, stderr) = succeed(&mut reproduce(folder.path(), &LONG));
+        assert!(stderr.contains("1 of them trained before"), "{stderr}");
+        assert!(stderr.contains("going on after epoch"), "{stderr}");
+        assert_eq!(json(folder.path(), "classification"), json(straight.path(), "classification"));
+    }
+}
+
+#[test]
+fn what_is_trained_so_far_is_reported_without_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = ["motivation", "--datasets", "cora", "--epochs", "2"];
+    succeed(&mut reproduce(folder.path(), &one));
+    let all = ["ablation", "--datasets", "cora", "--epochs", "2", "--report-only"];
+    let (stdout, stderr) = succeed(&mut reproduce(folder.path(), &all));
+    assert!(stdout.contains("seed 1 not trained yet"), "{stdout}");
+    assert!(stderr.contains("4 models in the plan, 3 of them trained before"), "{stderr}");
+    assert!(!stderr.contains("epoch "), "{stderr}");
+}
+
+#[test]
+fn a_missing_data_set_is_named_with_the_command_that_fetches_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["datasets", "classification", "case-study", "--datasets", "wikics"];
+    let (stdout, _) = succeed(&mut reproduce(folder.path(), &arguments));
+    let remark = "wikics.json is not here; fetch it with `blnn datasets fetch wikics`";
+    assert!(stdout.contains(remark), "{stdout}");
+    assert!(stdout.contains(&format!("Note: without wikics: {remark}.")), "{stdout}");
+    assert!(stdout.contains("80.48 ± 0.52"), "the published number stands there: {stdout}");
+    let report = json(folder.path(), "classification");
+    assert_eq!(report["missing"][0]["file"], "wikics.json");
+}
+
+#[test]
+fn a_folder_with_another_run_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["case-study", "--datasets", "cora", "--epochs", "2"];
+    succeed(&mut reproduce(folder.path(), &arguments));
+    let runs = folder.path().join("out/runs");
+    let config = runs.join(&names(&runs)[0]).join("config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace("learning_rate = ", "learning_rate = 1")).unwrap();
+    let stderr = refusal(&mut reproduce(folder.path(), &arguments));
+    assert!(stderr.contains("learning_rate") && stderr.contains("another --out"), "{stderr}");
+    assert!(stderr.contains("cora-blnn-t1-seed1-2epochs"), "{stderr}");
+    fs::write(&config, text).unwrap();
+    let other = [&arguments[..], &["--eval-every", "2"]].concat();
+    let stderr = refusal(&mut reproduce(folder.path(), &other));
+    assert!(stderr.contains("--eval-every 2") && stderr.contains("epoch 1"), "{stderr}");
+}
+
+#[test]
+fn bad_names_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, answer) in [
+        (vec!["clasification"], "did you mean `classification`?"),
+        (vec!["tables"], "known are datasets, classification"),
+        (vec!["--datasets", "phtoo"], "did you mean `photo`?"),
+        (vec!["--datasets", "photo", "map"], "`map` is a target"),
+        (vec!["--set", "seed=4"], "--seeds instead"),
+        (vec!["--set", "temprature=4"], "did you mean `temperature`?"),
+        (vec!["--seeds", "0"], "--seeds"),
+        (vec!["--objectives", "both"], "published-code"),
+        (vec!["temperature", "--temperatures", "0"], "`temperature` must be above 0"),
+    ] {
+        let (code, _, stderr) = finish(&mut reproduce(folder.path(), &arguments));
+        assert_eq!(code, 2, "{stderr}");
+        assert!(stderr.contains(answer), "{answer} in {stderr}");
+    }
+    assert!(names(folder.path()).is_empty(), "nothing was begun");
+}
+
+#[test]
+fn the_ledger_keeps_what_was_written_by_hand_and_has_copies_of_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["motivation", "--datasets", "cora", "--epochs", "1", "--ledger", "docs/L.md"];
+    fs::create_dir(folder.path().join("docs")).unwrap();
+    succeed(&mut reproduce(folder.path(), &arguments));
+    let ledger = folder.path().join("docs/L.md");
+    let text = fs::read_to_string(&ledger).unwrap();
+    assert!(text.contains("(figures/motivation-cora.svg)"), "{text}");
+    assert!(folder.path().join("docs/figures/motivation-cora.svg").exists());
+    fs::write(&ledger, text + "Learned by hand.\n").unwrap();
+    succeed(&mut reproduce(folder.path(), &["ledger", "--ledger", "docs/L.md"]));
+    let text = fs::read_to_string(&ledger).unwrap();
+    assert!(text.ends_with("Learned by hand.\n"), "{text}");
+    assert!(text.contains("BGRL, noisy"), "the report is still found: {text}");
+}

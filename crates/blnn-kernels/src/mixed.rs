@@ -1,0 +1,379 @@
+//! Dense products in a chosen [`Arithmetic`]: operands are prepared once and multiplied often.
+//!
+//! With bfloat16 the operands are rounded and the products summed in `f32`, whatever the CPU: on a
+//! matrix unit where there is one, otherwise with the `f32` kernels on rounded operands. Only the
+//! order of the sums differs.
+
+use crate::bf16::{Panels16, round_rows};
+use crate::panels::{PANEL, Panels, RowsMut, RowsRef};
+use crate::product::{self, Store};
+use crate::tiles::{self, Packed};
+
+/// How dense products compute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arithmetic(Kind);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    F32,
+    /// bfloat16 operands, kept as floats.
+    Rounded,
+    /// bfloat16 operands on tile registers.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    Amx,
+    /// The same in plain Rust.
+    #[cfg(test)]
+    Emulated,
+}
+
+impl Arithmetic {
+    /// Operands as they are.
+    pub const F32: Self = Self(Kind::F32);
+
+    /// Operands rounded to bfloat16, by the best means of this CPU.
+    pub fn bf16() -> Self {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        if has_matrix_unit() {
+            return Self(Kind::Amx);
+        }
+        Self(Kind::Rounded)
+    }
+
+    /// Whether operands are rounded to bfloat16.
+    pub fn is_bf16(self) -> bool {
+        self.0 != Kind::F32
+    }
+
+    /// The name of the kernels for reports: `amx` or `f32`.
+    pub fn kernels(self) -> &'static str {
+        match self.0 {
+            Kind::F32 | Kind::Rounded => "f32",
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            Kind::Amx => "amx",
+            #[cfg(test)]
+            Kind::Emulated => "emulated",
+        }
+    }
+
+    /// The height of the blocks of output that the kernels work on.
+    pub fn tile_rows(self) -> usize {
+        if self.uses_tiles() { PANEL } else { 14 }
+    }
+
+    fn uses_tiles(self) -> bool {
+        !matches!(self.0, Kind::F32 | Kind::Rounded)
+    }
+}
+
+/// Whether products of bfloat16 run on a matrix unit here: the CPU has one, the operating system
+/// allows it, and `BLNN_KERNELS` does not name lesser kernels.
+pub fn has_matrix_unit() -> bool {
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    {
+        use std::sync::OnceLock;
+        static ANSWER: OnceLock<bool> = OnceLock::new();
+        *ANSWER.get_or_init(|| {
+            let named = std::env::var("BLNN_KERNELS").unwrap_or_default();
+            let is_forced = crate::Isa::available().iter().any(|isa| isa.name() == named);
+            !is_forced && tiles::amx::available()
+        })
+    }
+    #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+    false
+}
+
+/// What an operand is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uses {
+    /// Left of `A · B`.
+    rows: bool,
+    /// Right of `A · B` or `Aᵀ · B`.
+    right: bool,
+    /// Left of `Aᵀ · B`.
+    turned: bool,
+}
+
+impl Uses {
+    /// Right of products: weights.
+    pub const WEIGHTS: Self = Self { rows: false, right: true, turned: false };
+    /// Left of `A · B`.
+    pub const ROWS: Self = Self { rows: true, right: false, turned: false };
+    /// Left of `Aᵀ · B`.
+    pub const TURNED: Self = Self { rows: false, right: false, turned: true };
+    /// Left of `A · B`, and of `Aᵀ · B` for the gradient of `B`.
+    pub const INPUT: Self = Self { rows: true, right: false, turned: true };
+    /// Left of `A · B`, and right of `Aᵀ · B`.
+    pub const GRADIENT: Self = Self { rows: true, right: true, turned: false };
+}
+
+/// Buffers that an operand is prepared in. They grow when they must and are used again.
+#[derive(Clone, Debug, Default)]
+pub struct Operand {
+    arithmetic: Arithmetic,
+    rounded: Panels,
+    rows: Panels16,
+    pairs: Packed,
+    turned: Packed,
+}
+
+/// A matrix ready to be multiplied.
+#[derive(Clone, Debug)]
+pub struct Prepared<'a> {
+    plain: RowsRef<'a>,
+    buffers: &'a Operand,
+}
+
+impl Operand {
+    /// Empty buffers.
+    pub fn new(arithmetic: Arithmetic) -> Self {
+        Self { arithmetic, ..Self::default() }
+    }
+
+    /// Prepares rows of a matrix for the given uses. With [`Arithmetic::F32`] this does nothing.
+    pub fn prepare<'a>(&'a mut self, x: RowsRef<'a>, uses: Uses) -> Prepared<'a> {
+        if self.arithmetic.uses_tiles() {
+            self.pack(&x, uses);
+        } else if self.arithmetic.is_bf16() {
+            self.round(&x);
+        }
+        self.prepared(x)
+    }
+
+    /// The rows that were prepared last, to be used again; they must not have changed since.
+    pub fn prepared<'a>(&'a self, x: RowsRef<'a>) -> Prepared<'a> {
+        Prepared { plain: x, buffers: self }
+    }
+
+    fn round(&mut self, x: &RowsRef<'_>) {
+        let cols = x.panels() * PANEL;
+        if self.rounded.rows() < x.rows() || self.rounded.cols() != cols {
+            self.rounded = Panels::zeros(x.rows(), cols);
+        }
+        for p in 0..x.panels() {
+            round_rows(x.panel(p), &mut self.rounded.panel_mut(p)[..x.rows() * PANEL]);
+        }
+    }
+
+    fn pack(&mut self, x: &RowsRef<'_>, uses: Uses) {
+        if uses.rows {
+            let (rows, cols) = (x.rows().next_multiple_of(PANEL), x.panels() * PANEL);
+            if self.rows.rows() < rows || self.rows.cols() != cols {
+                self.rows = Panels16::zeros(rows, cols);
+            }
+            self.rows.copy_from(x);
+        }
+        if uses.right {
+            self.pairs.pair(x);
+        }
+        if uses.turned {
+            self.turned.turn(x);
+        }
+    }
+}
+
+impl Prepared<'_> {
+    /// The operand as the `f32` kernels read it.
+    fn floats(&self) -> RowsRef<'_> {
+        if self.buffers.arithmetic.is_bf16() {
+            self.buffers.rounded.rows_ref(0..self.plain.rows())
+        } else {
+            self.plain.clone()
+        }
+    }
+}
+
+/// Runs a function of `tiles` with the registers of an arithmetic.
+macro_rules! with_tiles {
+    ($arithmetic:expr, $function:ident($($argument:expr),*)) => {
+        match $arithmetic.0 {
+            // SAFETY: this arithmetic is chosen only where the matrix unit was found usable.
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            Kind::Amx => unsafe { tiles::$function::<tiles::amx::Amx>($($argument),*) },
+            // SAFETY: plain Rust needs no instructions.
+            #[cfg(test)]
+            Kind::Emulated => unsafe {
+                tiles::$function::<tiles::emulated::Emulated>($($argument),*)
+            },
+            Kind::F32 | Kind::Rounded => unreachable!("these have no tiles"),
+        }
+    };
+}
+
+/// `out = A · B` (or `+=`). `a` was prepared as rows and `b` as weights, in one arithmetic.
+///
+/// # Panics
+/// If the shapes disagree.
+#[track_caller]
+pub fn product(a: &Prepared<'_>, b: &Prepared<'_>, out: &mut RowsMut<'_>, store: Store) {
+    let arithmetic = same(a, b);
+    assert_eq!(a.plain.rows(), out.rows(), "product: output shape");
+    if arithmetic.uses_tiles() {
+        with_tiles!(arithmetic, product(&a.buffers.rows, &b.buffers.pairs, out, store));
+    } else {
+        product::product_rows(&a.floats(), &b.floats(), out, store);
+    }
+}
+
+/// `out = Aᵀ · B` (or `+=`). `a` was prepared as turned and `b` as a gradient, in one arithmetic.
+///
+/// # Panics
+/// If the shapes disagree.
+#[track_caller]
+pub fn transposed_product(a: &Prepared<'_>, b: &Prepared<'_>, out: &mut Panels, store: Store) {
+    let arithmetic = same(a, b);
+    assert_eq!(a.plain.rows(), b.plain.rows(), "transposed product: rows");
+    if arithmetic.uses_tiles() {
+        let (a, b) = (&a.buffers.turned, &b.buffers.pairs);
+        with_tiles!(arithmetic, transposed_product(a, b, out, store));
+    } else {
+        product::transposed_product(&a.floats(), &b.floats(), out, store);
+    }
+}
+
+#[track_caller]
+fn same(a: &Prepared<'_>, b: &Prepared<'_>) -> Arithmetic {
+    assert_eq!(a.buffers.arithmetic, b.buffers.arithmetic, "operands of one arithmetic");
+    a.buffers.arithmetic
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Matrix, bf16};
+
+    const ROUNDED: Arithmetic = Arithmetic(Kind::Rounded);
+    const EMULATED: Arithmetic = Arithmetic(Kind::Emulated);
+
+    fn sample(rows: usize, cols: usize, seed: f32) -> Matrix {
+        Matrix::from_fn(rows, cols, |i, j| ((i * 31 + j * 17) as f32 * 0.13 + seed).sin())
+    }
+
+    /// The sum of products of rounded operands in double precision.
+    fn naive(depth: usize, a: impl Fn(usize) -> f32, b: impl Fn(usize) -> f32) -> f32 {
+        let term = |k| f64::from(bf16::round(a(k))) * f64::from(bf16::round(b(k)));
+        (0..depth).map(term).sum::<f64>() as f32
+    }
+
+    /// Odd numbers of rows, columns and pairs, whole tiles, and more than one of each.
+    const SHAPES: [(usize, usize, usize); 9] = [
+        (1, 1, 1),
+        (3, 5, 7),
+        (17, 33, 9),
+        (64, 128, 65),
+        (32, 64, 32),
+        (31, 15, 96),
+        (33, 48, 31),
+        (126, 200, 40),
+        (15, 300, 33),
+    ];
+
+    fn forward(arithmetic: Arithmetic, (m, k, n): (usize, usize, usize), store: Store) -> Panels {
+        let [a, b] = [sample(m, k, 0.1), sample(k, n, 0.7)].map(|x| Panels::from_matrix(&x));
+        let mut buffers = [Operand::new(arithmetic), Operand::new(arithmetic)];
+        // A larger block first: what it leaves in the buffers must not matter.
+        let large = Panels::from_matrix(&Matrix::from_fn(m + 40, k, |_, _| f32::NAN));
+        buffers[0].prepare(large.rows_ref(0..m + 40), Uses::INPUT);
+        let [left, right] = &mut buffers;
+        let a = left.prepare(a.rows_ref(0..m), Uses::INPUT);
+        let b = right.prepare(b.rows_ref(0..k), Uses::WEIGHTS);
+        let mut out = Panels::from_matrix(&Matrix::from_fn(m + 2, n, |_, _| 1.0));
+        product(&a, &b, &mut out.rows_mut(1..m + 1), store);
+        out
+    }
+
+    fn backward(arithmetic: Arithmetic, (k, m, n): (usize, usize, usize), store: Store) -> Panels {
+        let [a, b] = [sample(k, m, 0.3), sample(k, n, 0.9)].map(|x| Panels::from_matrix(&x));
+        let mut buffers = [Operand::new(arithmetic), Operand::new(arithmetic)];
+        let [left, right] = &mut buffers;
+        let large = [m, n].map(|c| Matrix::from_fn(k + 40, c, |_, _| f32::NAN));
+        let large = large.map(|x| Panels::from_matrix(&x));
+        left.prepare(large[0].rows_ref(0..k + 40), Uses::INPUT);
+        right.prepare(large[1].rows_ref(0..k + 40), Uses::GRADIENT);
+        let a = left.prepare(a.rows_ref(0..k), Uses::TURNED);
+        let b = right.prepare(b.rows_ref(0..k), Uses::GRADIENT);
+        let mut out = Panels::from_matrix(&Matrix::from_fn(m, n, |_, _| 1.0));
+        transposed_product(&a, &b, &mut out, store);
+        out
+    }
+
+    fn assert_close(got: f32, want: f32, depth: usize, place: &str) {
+        let error = 1e-6 * depth as f32 + 1e-6;
+        assert!((got - want).abs() < error, "{place}: {got} instead of {want}");
+    }
+
+    #[test]
+    fn products_are_those_of_rounded_operands_on_all_remainders() {
+        for (arithmetic, name) in [(ROUNDED, "rounded"), (EMULATED, "emulated")] {
+            for (m, k, n) in SHAPES {
+                for (store, before) in [(Store::Overwrite, 0.0), (Store::Add, 1.0)] {
+                    let out = forward(arithmetic, (m, k, n), store);
+                    let (a, b) = (sample(m, k, 0.1), sample(k, n, 0.7));
+                    for j in 0..n {
+                        assert_eq!((out.get(0, j), out.get(m + 1, j)), (1.0, 1.0), "neighbours");
+                        for i in 0..m {
+                            let want = before + naive(k, |k| a.get(i, k), |k| b.get(k, j));
+                            let place = format!("{name} {m}×{k}×{n} ({i}, {j})");
+                            assert_close(out.get(i + 1, j), want, k, &place);
+                        }
+                    }
+                    let padding = out.row_of(out.panels() - 1, 1);
+                    assert!(n % PANEL == 0 || padding[n % PANEL..].iter().all(|&v| v == 0.0));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn transposed_products_are_those_of_rounded_operands_on_all_remainders() {
+        for (arithmetic, name) in [(ROUNDED, "rounded"), (EMULATED, "emulated")] {
+            for (k, m, n) in SHAPES {
+                for (store, before) in [(Store::Overwrite, 0.0), (Store::Add, 1.0)] {
+                    let out = backward(arithmetic, (k, m, n), store);
+                    let (a, b) = (sample(k, m, 0.3), sample(k, n, 0.9));
+                    for i in 0..m {
+                        for j in 0..n {
+                            let want = before + naive(k, |k| a.get(k, i), |k| b.get(k, j));
+                            let place = format!("{name} {k}×{m}×{n} ({i}, {j})");
+                            assert_close(out.get(i, j), want, k, &place);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn operands_as_they_are_give_the_bits_of_the_f32_product() {
+        let (m, k, n) = (29, 64, 33);
+        let [a, b] = [sample(m, k, 0.1), sample(k, n, 0.7)].map(|x| Panels::from_matrix(&x));
+        let mut want = Panels::zeros(m, n);
+        let b = b.rows_ref(0..k);
+        product::product_rows(&a.rows_ref(0..m), &b, &mut want.rows_mut(0..m), Store::Overwrite);
+        let got = forward(Arithmetic::F32, (m, k, n), Store::Overwrite);
+        assert!((0..m).all(|i| (0..n).all(|j| got.get(i + 1, j) == want.get(i, j))));
+    }
+
+    /// What no machine without the instructions can show: that they do what their twin does.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    #[test]
+    #[ignore = "needs AMX"]
+    fn needs_amx_products_have_the_bits_of_their_twin() {
+        assert!(tiles::amx::available(), "this CPU or system has no AMX");
+        let amx = Arithmetic(Kind::Amx);
+        for shape in SHAPES {
+            for store in [Store::Overwrite, Store::Add] {
+                assert_eq!(forward(amx, shape, store), forward(EMULATED, shape, store));
+                assert_eq!(backward(amx, shape, store), backward(EMULATED, shape, store));
+            }
+        }
+    }
+
+    #[test]
+    fn the_kernels_are_named() {
+        assert_eq!(Arithmetic::F32.kernels(), "f32");
+        let expected = if has_matrix_unit() { "amx" } else { "f32" };
+        assert_eq!(Arithmetic::bf16().kernels(), expected);
+        assert!(Arithmetic::bf16().is_bf16() && !Arithmetic::F32.is_bf16());
+    }
+}

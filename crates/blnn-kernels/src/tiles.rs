@@ -1,0 +1,291 @@
+//! Products of bfloat16 on a matrix unit: registers that hold 16 rows of 64 bytes, and one
+//! instruction that multiplies two of them into a third.
+//!
+//! All packing and blocking is written over the trait [`Tiles`], of which [`Emulated`] is plain
+//! Rust: everything but six one-line instructions of [`amx::Amx`] is tested on any machine.
+//!
+//! Operands are packed into tiles of 256 words, each a pair of values whose indices `k` in the
+//! summed dimension differ by 16 (see [`crate::bf16`]):
+//! - *rows* ([`Panels16`](crate::bf16::Panels16)): word `j` of row `i` is `(x[i][j], x[i][j + 16])`, the left operand of
+//!   `A · B`;
+//! - *pairs*: word `n` of row `j` is `(x[j][n], x[j + 16][n])`, the right operand;
+//! - *turned*: pairs transposed, word `j` of row `m` is `(x[j][m], x[j + 16][m])`: the left
+//!   operand of `Aᵀ · B`.
+
+#![cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux")),
+    allow(dead_code, reason = "no other target has tile registers yet")
+)]
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub(crate) mod amx;
+#[cfg(test)]
+pub(crate) mod emulated;
+
+use crate::bf16::{Panels16, WORDS};
+use crate::panels::{PANEL, Panels, RowsMut, RowsRef};
+use crate::product::Store;
+use crate::simd::{Simd, dispatch};
+use crate::wide::Wide;
+
+/// Words in a tile.
+const TILE: usize = 256;
+
+/// Bytes from a row of a packed tile to the next.
+const PACKED: usize = 64;
+
+/// Bytes from a row of an output panel to the next.
+const PANEL_BYTES: usize = PANEL * 4;
+
+/// How many rows, of how many bytes, each tile register has: what `ldtilecfg` reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub(crate) struct Layout {
+    palette: u8,
+    start_row: u8,
+    reserved: [u8; 14],
+    row_bytes: [u16; 16],
+    rows: [u8; 16],
+}
+
+impl Layout {
+    /// All eight registers with 16 rows of 64 bytes. Edges are padded in memory, so that no
+    /// other layout is ever needed.
+    pub(crate) const FULL: Self = Self::uniform(16, 64);
+
+    /// All eight registers of one size.
+    pub(crate) const fn uniform(rows: u8, row_bytes: u16) -> Self {
+        let mut layout =
+            Self { palette: 1, start_row: 0, reserved: [0; 14], row_bytes: [0; 16], rows: [0; 16] };
+        let mut register = 0;
+        while register < 8 {
+            layout.row_bytes[register] = row_bytes;
+            layout.rows[register] = rows;
+            register += 1;
+        }
+        layout
+    }
+}
+
+/// Eight tile registers.
+pub(crate) trait Tiles {
+    /// Takes the registers into use, laid out as [`Layout::FULL`] and zero; dropping gives them
+    /// back.
+    ///
+    /// # Safety
+    /// The CPU must have the instructions, and the operating system must allow them.
+    unsafe fn configure() -> Self;
+
+    /// `T = 0`
+    fn zero<const T: u8>(&mut self);
+
+    /// Reads a tile whose rows are `stride` bytes apart.
+    ///
+    /// # Safety
+    /// All bytes of the tile must be readable.
+    unsafe fn load<const T: u8>(&mut self, from: *const f32, stride: usize);
+
+    /// Writes a tile whose rows are `stride` bytes apart.
+    ///
+    /// # Safety
+    /// All bytes of the tile must be writable.
+    unsafe fn store<const T: u8>(&mut self, to: *mut f32, stride: usize);
+
+    /// `C += A · B`: `C` of floats, `A` and `B` of pairs of bfloat16.
+    fn multiply<const C: u8, const A: u8, const B: u8>(&mut self);
+}
+
+/// A matrix packed for its rows to be summed over: *pairs* or *turned* tiles.
+///
+/// Panel `p`, rows `32 g..32 (g + 1)` is the two tiles of columns 0..16 and 16..32, at
+/// `words[(p * groups + g) * 512..]`. Rows beyond the last are zero.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Packed {
+    panels: usize,
+    groups: usize,
+    words: Panels,
+}
+
+impl Packed {
+    /// Gives the matrix its shape within its allocation, which grows if it must.
+    fn shape(&mut self, rows: usize, panels: usize) {
+        (self.panels, self.groups) = (panels, rows.div_ceil(PANEL));
+        let need = self.panels * self.groups * 2 * TILE / PANEL;
+        if self.words.rows() < need {
+            self.words = Panels::zeros(need, PANEL);
+        }
+    }
+
+    fn at(&self, p: usize, group: usize) -> &[f32] {
+        &self.words.data()[(p * self.groups + group) * 2 * TILE..][..2 * TILE]
+    }
+
+    /// Packs pairs.
+    pub(crate) fn pair(&mut self, x: &RowsRef<'_>) {
+        self.shape(x.rows(), x.panels());
+        let groups = self.groups.max(1);
+        let tiles = self.words.data_mut().chunks_exact_mut(2 * TILE);
+        for (index, tiles) in tiles.take(self.panels * self.groups).enumerate() {
+            let rows = x.panel(index / groups).chunks(PANEL * PANEL).nth(index % groups);
+            pair_rows(rows.unwrap_or_default(), tiles);
+        }
+    }
+
+    /// Packs turned tiles from pairs.
+    pub(crate) fn turn(&mut self, x: &RowsRef<'_>) {
+        let mut pairs = [0.0; 2 * TILE];
+        self.shape(x.rows(), x.panels());
+        let groups = self.groups.max(1);
+        let tiles = self.words.data_mut().chunks_exact_mut(2 * TILE);
+        for (index, tiles) in tiles.take(self.panels * self.groups).enumerate() {
+            let rows = x.panel(index / groups).chunks(PANEL * PANEL).nth(index % groups);
+            pair_rows(rows.unwrap_or_default(), &mut pairs);
+            turn_tiles(&pairs, tiles);
+        }
+    }
+}
+
+dispatch! {
+    /// Packs at most 32 rows of a panel as pairs; missing rows count as zero.
+    fn pair_rows(rows: &[f32], tiles: &mut [f32]) = pair_kernel
+}
+
+#[inline(always)]
+unsafe fn pair_kernel<S: Simd>(rows: &[f32], tiles: &mut [f32]) {
+    assert!(rows.len() <= PANEL * PANEL && tiles.len() == 2 * TILE);
+    let (left, right) = tiles.split_at_mut(TILE);
+    let slots = left.chunks_exact_mut(WORDS).zip(right.chunks_exact_mut(WORDS));
+    for (j, (left, right)) in slots.enumerate() {
+        let row = |i: usize| rows.get(i * PANEL..(i + 1) * PANEL);
+        // SAFETY: a row holds PANEL floats, `left` and `right` WORDS words each.
+        unsafe {
+            let load = |row: Option<&[f32]>| match row {
+                Some(row) => Wide::<S>::load(row.as_ptr()).map(|v| S::round16(v)),
+                None => Wide::zero(),
+            };
+            let words = load(row(j)).zip(load(row(j + WORDS)), |low, high| S::pair16(low, high));
+            words.store_halves(left.as_mut_ptr(), right.as_mut_ptr());
+        }
+    }
+}
+
+dispatch! {
+    /// Transposes two tiles.
+    fn turn_tiles(pairs: &[f32; 2 * TILE], tiles: &mut [f32]) = turn_kernel
+}
+
+#[inline(always)]
+unsafe fn turn_kernel<S: Simd>(pairs: &[f32; 2 * TILE], tiles: &mut [f32]) {
+    assert!(tiles.len() == 2 * TILE);
+    for (from, to) in pairs.chunks_exact(TILE).zip(tiles.chunks_exact_mut(TILE)) {
+        // SAFETY: both are tiles of their own.
+        unsafe { S::transpose_words(from.as_ptr(), to.as_mut_ptr()) };
+    }
+}
+
+/// `out = A · B` (or `+=`) for the first `out.rows()` rows of `a`, which has room for a multiple
+/// of 32.
+///
+/// # Safety
+/// As for [`Tiles::configure`].
+pub(crate) unsafe fn product<T: Tiles>(
+    a: &Panels16,
+    b: &Packed,
+    out: &mut RowsMut<'_>,
+    store: Store,
+) {
+    assert!(a.rows().is_multiple_of(PANEL) && a.rows() >= out.rows(), "product: room for rows");
+    assert_eq!((a.view().panels(), b.panels), (b.groups, out.panels()), "product: shapes");
+    // SAFETY: as promised by the caller.
+    let mut tiles = unsafe { T::configure() };
+    for p in 0..b.panels {
+        for (block, out) in out.panel_mut(p).chunks_mut(PANEL * PANEL).enumerate() {
+            let left = |q: usize| &a.view().whole_panel(q)[block * 2 * TILE..][..2 * TILE];
+            multiply_block(&mut tiles, b.groups, left, |q| b.at(p, q), out, store);
+        }
+    }
+}
+
+/// `out = Aᵀ · B` (or `+=`) with `a` turned and `b` in pairs.
+///
+/// # Safety
+/// As for [`Tiles::configure`].
+pub(crate) unsafe fn transposed_product<T: Tiles>(
+    a: &Packed,
+    b: &Packed,
+    out: &mut Panels,
+    store: Store,
+) {
+    assert_eq!(a.groups, b.groups, "transposed product: rows");
+    let shape = (out.rows().div_ceil(PANEL), out.panels());
+    assert_eq!((a.panels, b.panels), shape, "transposed product: output shape");
+    // SAFETY: as promised by the caller.
+    let mut tiles = unsafe { T::configure() };
+    for p in 0..b.panels {
+        for (q, out) in out.panel_mut(p).chunks_mut(PANEL * PANEL).enumerate() {
+            multiply_block(&mut tiles, a.groups, |g| a.at(q, g), |g| b.at(p, g), out, store);
+        }
+    }
+}
+
+/// Up to 32 rows of an output panel: through a full block in memory if there are fewer.
+fn multiply_block<'a, T: Tiles>(
+    tiles: &mut T,
+    depth: usize,
+    left: impl Fn(usize) -> &'a [f32],
+    right: impl Fn(usize) -> &'a [f32],
+    out: &mut [f32],
+    store: Store,
+) {
+    if out.len() == PANEL * PANEL {
+        return multiply_full(tiles, depth, left, right, out, store);
+    }
+    let mut full = [0.0; PANEL * PANEL];
+    full[..out.len()].copy_from_slice(out);
+    multiply_full(tiles, depth, left, right, &mut full, store);
+    out.copy_from_slice(&full[..out.len()]);
+}
+
+/// A block of 32×32: four registers of sums, two of each operand.
+fn multiply_full<'a, T: Tiles>(
+    tiles: &mut T,
+    depth: usize,
+    left: impl Fn(usize) -> &'a [f32],
+    right: impl Fn(usize) -> &'a [f32],
+    out: &mut [f32],
+    store: Store,
+) {
+    assert_eq!(out.len(), PANEL * PANEL, "a full block");
+    let corners = [0, WORDS, WORDS * PANEL, WORDS * PANEL + WORDS];
+    // SAFETY: each corner of `out` has 16 rows of 16 floats, a panel's row apart; the operands are
+    // checked to be two packed tiles each.
+    unsafe {
+        if store == Store::Add {
+            tiles.load::<0>(out.as_ptr().add(corners[0]), PANEL_BYTES);
+            tiles.load::<1>(out.as_ptr().add(corners[1]), PANEL_BYTES);
+            tiles.load::<2>(out.as_ptr().add(corners[2]), PANEL_BYTES);
+            tiles.load::<3>(out.as_ptr().add(corners[3]), PANEL_BYTES);
+        } else {
+            tiles.zero::<0>();
+            tiles.zero::<1>();
+            tiles.zero::<2>();
+            tiles.zero::<3>();
+        }
+        for k in 0..depth {
+            let (left, right) = (left(k), right(k));
+            assert!(left.len() == 2 * TILE && right.len() == 2 * TILE);
+            tiles.load::<4>(left.as_ptr(), PACKED);
+            tiles.load::<6>(right.as_ptr(), PACKED);
+            tiles.multiply::<0, 4, 6>();
+            tiles.load::<7>(right.as_ptr().add(TILE), PACKED);
+            tiles.multiply::<1, 4, 7>();
+            tiles.load::<5>(left.as_ptr().add(TILE), PACKED);
+            tiles.multiply::<2, 5, 6>();
+            tiles.multiply::<3, 5, 7>();
+        }
+        tiles.store::<0>(out.as_mut_ptr().add(corners[0]), PANEL_BYTES);
+        tiles.store::<1>(out.as_mut_ptr().add(corners[1]), PANEL_BYTES);
+        tiles.store::<2>(out.as_mut_ptr().add(corners[2]), PANEL_BYTES);
+        tiles.store::<3>(out.as_mut_ptr().add(corners[3]), PANEL_BYTES);
+    }
+}

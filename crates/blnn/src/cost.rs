@@ -1,0 +1,151 @@
+//! What one step of training costs in arithmetic and in gathered memory, stage by stage, by
+//! counting. Divided by measured seconds it gives rates to hold against the machine's peaks.
+
+use crate::graph::{Features, Graph};
+use crate::plan::{Method, Objective, Plan, Precision};
+
+/// The work of one stage of a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StageCost {
+    /// The stage's name, as in [`Trainer::stage_seconds`](crate::Trainer::stage_seconds).
+    pub stage: &'static str,
+    /// Floating-point operations, a multiply-add counting as two.
+    pub operations: f64,
+    /// Bytes of rows gathered by number, wherever they come from; 0 for dense stages.
+    pub gathered_bytes: f64,
+}
+
+/// Passes over a layer in a step: both networks forwards, the online one backwards.
+const PASSES: f64 = 3.0;
+
+/// Bytes of a value that propagation or a product with the attributes gathers.
+fn stored_bytes(plan: &Plan) -> f64 {
+    match plan.precision {
+        Precision::F32 => 4.0,
+        Precision::Bf16 => 2.0,
+    }
+}
+
+/// The work of one step, for the stages whose work can be counted. Random draws enter by their
+/// expectation.
+///
+/// ```
+/// let graph = blnn::data::load("cora", &[])?;
+/// let plan = blnn::Config::new().resolve("cora")?;
+/// let cost = blnn::step_cost(&graph, &plan);
+/// assert!(cost.iter().all(|stage| stage.operations > 0.0));
+/// # Ok::<(), blnn::Error>(())
+/// ```
+pub fn step_cost(graph: &Graph, plan: &Plan) -> Vec<StageCost> {
+    let mut stages = vec![
+        dense_stage("predict", predictor_operations(graph, plan)),
+        dense_stage("dense", hidden_operations(graph, plan)),
+        inputs(graph, plan),
+        gathering_stage("gather", propagated_floats(graph, plan), 1.0, stored_bytes(plan)),
+    ];
+    if plan.method == Method::Blnn {
+        stages.push(gathering_stage("attention", attended_floats(graph, plan), 2.0, 4.0));
+    }
+    stages
+}
+
+fn dense_stage(stage: &'static str, operations: f64) -> StageCost {
+    StageCost { stage, operations, gathered_bytes: 0.0 }
+}
+
+fn gathering_stage(
+    stage: &'static str,
+    values: f64,
+    operations_a_value: f64,
+    bytes_a_value: f64,
+) -> StageCost {
+    let (operations, gathered_bytes) = (values * operations_a_value, values * bytes_a_value);
+    StageCost { stage, operations, gathered_bytes }
+}
+
+/// Two layers, each a product forwards and two backwards, for every prediction.
+fn predictor_operations(graph: &Graph, plan: &Plan) -> f64 {
+    let published = plan.method == Method::Blnn && plan.objective == Objective::PublishedCode;
+    let predictions = if published { 1.0 } else { 2.0 };
+    let product = 2.0 * (graph.nodes() * plan.embedding_width * plan.predictor_width) as f64;
+    predictions * 6.0 * product
+}
+
+/// A product forwards for each network and view, two backwards for each view of the online one.
+fn hidden_operations(graph: &Graph, plan: &Plan) -> f64 {
+    8.0 * 2.0 * (graph.nodes() * plan.hidden_width * plan.embedding_width) as f64
+}
+
+fn inputs(graph: &Graph, plan: &Plan) -> StageCost {
+    let width = plan.hidden_width as f64;
+    match graph.features() {
+        Features::Sparse(x) => {
+            // Columns that both views keep are summed once for both.
+            let kept = 1.0 - f64::from(plan.feature_drop[0]) * f64::from(plan.feature_drop[1]);
+            let values = PASSES * x.values().len() as f64 * kept * width;
+            gathering_stage("inputs", values, 1.0, stored_bytes(plan))
+        }
+        Features::Dense(x) => {
+            let product = 2.0 * (x.rows() * x.cols()) as f64 * width;
+            dense_stage("inputs", 2.0 * PASSES * product)
+        }
+    }
+}
+
+/// Kept edges and self-loops of both views, at the width of both layers.
+fn propagated_floats(graph: &Graph, plan: &Plan) -> f64 {
+    let listed =
+        |drop: f32| graph.entries() as f64 * (1.0 - f64::from(drop)) + graph.nodes() as f64;
+    let widths = (plan.hidden_width + plan.embedding_width) as f64;
+    PASSES * widths * plan.edge_drop.into_iter().map(listed).sum::<f64>()
+}
+
+/// Scores and weighted sums over all neighbours; the published code does both for one direction.
+fn attended_floats(graph: &Graph, plan: &Plan) -> f64 {
+    let directions = if plan.objective == Objective::PublishedCode { 1.0 } else { 2.0 };
+    directions * 2.0 * (graph.entries() * plan.embedding_width) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::generated;
+
+    fn costs(nodes: usize, change: impl Fn(&mut Plan)) -> Vec<StageCost> {
+        let mut plan = Plan::sample();
+        change(&mut plan);
+        step_cost(&generated(nodes, 1).unwrap(), &plan)
+    }
+
+    fn of<'a>(costs: &'a [StageCost], stage: &str) -> &'a StageCost {
+        costs.iter().find(|c| c.stage == stage).unwrap()
+    }
+
+    #[test]
+    fn dense_work_is_counted_by_shapes() {
+        let found = costs(1000, |_| ());
+        // 2 predictions × 6 products of 1000 × 12 × 28, two operations each.
+        assert_eq!(of(&found, "predict").operations, 2.0 * 6.0 * 2.0 * 1000.0 * 12.0 * 28.0);
+        assert_eq!(of(&found, "dense").operations, 8.0 * 2.0 * 1000.0 * 20.0 * 12.0);
+        let published = costs(1000, |plan| plan.objective = Objective::PublishedCode);
+        let half = of(&found, "predict").operations / 2.0;
+        assert_eq!(of(&published, "predict").operations, half);
+    }
+
+    #[test]
+    fn gathered_bytes_follow_the_edges_that_are_kept() {
+        let graph = generated(1000, 1).unwrap();
+        let all = costs(1000, |plan| plan.edge_drop = [0.0, 0.0]);
+        let listed = (graph.entries() + 1000) as f64;
+        assert_eq!(of(&all, "gather").gathered_bytes, 3.0 * 4.0 * 32.0 * 2.0 * listed);
+        let some = costs(1000, |plan| plan.edge_drop = [0.5, 0.5]);
+        assert!(of(&some, "gather").gathered_bytes < of(&all, "gather").gathered_bytes);
+        let halved = costs(1000, |plan| {
+            (plan.edge_drop, plan.precision) = ([0.0, 0.0], Precision::Bf16);
+        });
+        assert_eq!(2.0 * of(&halved, "gather").gathered_bytes, of(&all, "gather").gathered_bytes);
+        assert!(
+            costs(1000, |plan| plan.method = Method::Bgrl).iter().all(|c| c.stage != "attention")
+        );
+    }
+}

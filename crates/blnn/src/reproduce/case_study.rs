@@ -1,0 +1,173 @@
+//! Figure 3: do similar neighbours, and strongly weighted ones, share a class?
+//!
+//! (a) All node-neighbour pairs, sorted by the cosine of their embeddings, most similar first, in
+//! intervals of 10,000: the share of same-class pairs in each. (b) The same for the neighbours of
+//! one anchor, the node with 949 neighbours on Computers, sorted by the attention's weights, in
+//! intervals of 50. Graphs too small for these sizes get about 20 intervals.
+
+use blnn_kernels::{Matrix, Pattern};
+
+use crate::error::Result;
+use crate::eval::{
+    NEIGHBOURS_PER_INTERVAL, PAIRS_PER_INTERVAL, homophily_by_similarity, homophily_by_weight,
+};
+use crate::graph::Graph;
+
+use super::execute::Work;
+use super::job::TrainingJob;
+use super::report::{Aggregate, Report, Row, Series};
+use super::rows::run_row_of;
+use super::trained::{Trained, labels_of};
+
+/// Neighbours of the paper's anchor.
+const ANCHOR_DEGREE: usize = 949;
+
+/// A curve of fewer intervals than this says little; smaller intervals are taken then.
+const LEAST_INTERVALS: usize = 10;
+/// Intervals of a graph that is too small for the paper's.
+const FEW_INTERVALS: usize = 20;
+
+/// Adds curves and rows of one data set.
+pub(super) fn add(
+    work: &mut Work<'_>,
+    report: &mut Report,
+    dataset: &str,
+    jobs: &[TrainingJob],
+) -> Result<()> {
+    let graph = work.graph(dataset)?;
+    for seeds in jobs.chunk_by(|a, b| a.label() == b.label()) {
+        let runs: Vec<&Trained> =
+            seeds.iter().filter_map(|job| work.results.get(&job.key())).collect();
+        let curves = runs.iter().map(|run| curves(&graph, run)).collect::<Result<Vec<_>>>()?;
+        let pending = seeds.iter().filter(|job| !work.results.contains_key(&job.key()));
+        let pending: Vec<u64> = pending.map(|job| job.plan().seed()).collect();
+        for (part, name) in ["pairs", "anchor"].into_iter().enumerate() {
+            let of_part: Vec<&Vec<f64>> = curves.iter().map(|c| &c[part]).collect();
+            for mut row in rows(dataset, seeds[0].label(), name, &runs, &of_part) {
+                row.pending.clone_from(&pending);
+                report.rows.push(row);
+            }
+        }
+        if let Some(first) = curves.first() {
+            report.series.extend(series(&graph, seeds[0].label(), first));
+        }
+    }
+    // Curves of one picture stand together.
+    report.series.sort_by(|a, b| a.figure.cmp(&b.figure));
+    Ok(())
+}
+
+/// Shares of same-class pairs by similarity, and of same-class neighbours of the anchor by weight.
+fn curves(graph: &Graph, run: &Trained) -> Result<[Vec<f64>; 2]> {
+    let (adjacency, labels) = (graph.adjacency(), labels_of(graph)?);
+    let embeddings = run.embeddings()?;
+    let interval = interval(adjacency.entries(), PAIRS_PER_INTERVAL);
+    let pairs = homophily_by_similarity(&embeddings, adjacency, labels, interval)?;
+    let anchor = anchor(adjacency);
+    let weights = attention(&embeddings, adjacency, anchor, run.job.temperature().unwrap_or(1.0));
+    let interval = self::interval(weights.len(), NEIGHBOURS_PER_INTERVAL);
+    let neighbours = homophily_by_weight(adjacency, labels, anchor, &weights, interval)?;
+    Ok([pairs, neighbours])
+}
+
+/// The paper's interval, or a smaller one where that would leave too few.
+fn interval(total: usize, paper: usize) -> usize {
+    if total >= LEAST_INTERVALS * paper { paper } else { total.div_ceil(FEW_INTERVALS).max(1) }
+}
+
+/// The first node with as many neighbours as the paper's anchor, or else the one with most.
+fn anchor(adjacency: &Pattern) -> usize {
+    let degree = |i: &usize| adjacency.row(*i).len();
+    let nodes = || 0..adjacency.rows();
+    let paper = nodes().find(|i| degree(i) == ANCHOR_DEGREE);
+    paper.or_else(|| nodes().rev().max_by_key(degree)).unwrap_or(0)
+}
+
+/// The attention's weights over the anchor's neighbours: softmax of cosine over temperature.
+fn attention(
+    embeddings: &Matrix,
+    adjacency: &Pattern,
+    anchor: usize,
+    temperature: f64,
+) -> Vec<f32> {
+    let dot = |a: usize, b: usize| {
+        let products = embeddings.row(a).iter().zip(embeddings.row(b));
+        products.map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>()
+    };
+    let norm = |i: usize| dot(i, i).sqrt().max(f64::MIN_POSITIVE);
+    let cosine = |j: usize| dot(anchor, j) / (norm(anchor) * norm(j));
+    let scores = adjacency.row(anchor).iter().map(|&j| (cosine(j as usize) / temperature).exp());
+    let scores: Vec<f64> = scores.collect();
+    let total: f64 = scores.iter().sum();
+    scores.iter().map(|score| (score / total) as f32).collect()
+}
+
+/// The ends of a curve as rows: how much the first interval differs from the last.
+fn rows(
+    dataset: &str,
+    method: &str,
+    part: &str,
+    runs: &[&Trained],
+    curves: &[&Vec<f64>],
+) -> Vec<Row> {
+    let end = |which: &str, pick: fn(&[f64]) -> Option<&f64>| {
+        let mut row = Row::empty(dataset, method, &format!("{part}, {which} interval"));
+        let values: Vec<f64> = curves.iter().filter_map(|c| pick(c)).map(|v| 100.0 * v).collect();
+        row.last = Aggregate::of(&values, None);
+        row.runs = runs.iter().zip(&values).map(|(run, v)| run_row_of(run, *v)).collect();
+        row
+    };
+    vec![end("first", <[f64]>::first), end("last", <[f64]>::last)]
+}
+
+/// The curves of one run, with the level of all pairs to compare with.
+fn series(graph: &Graph, method: &str, curves: &[Vec<f64>; 2]) -> Vec<Series> {
+    let adjacency = graph.adjacency();
+    let anchor = anchor(adjacency);
+    let degree = adjacency.row(anchor).len();
+    let pairs = interval(adjacency.entries(), PAIRS_PER_INTERVAL);
+    let neighbours = interval(degree, NEIGHBOURS_PER_INTERVAL);
+    let labels = [
+        ("pairs", "all pairs", format!("interval of {pairs} pairs, most similar first")),
+        (
+            "anchor",
+            "one anchor",
+            format!("interval of {neighbours} of {degree} neighbours, heaviest first"),
+        ),
+    ];
+    let one = |(shares, (part, title, x_label)): (&Vec<f64>, (&str, &str, String))| Series {
+        figure: format!("case-study-{}-{part}", graph.name()),
+        dataset: graph.name().to_owned(),
+        title: title.to_owned(),
+        name: method.to_owned(),
+        x_label,
+        y_label: "same-class share, %".to_owned(),
+        points: shares.iter().enumerate().map(|(i, s)| ((i + 1) as f64, 100.0 * s)).collect(),
+    };
+    curves.iter().zip(labels).map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_the_papers_where_the_graph_is_large_enough() {
+        assert_eq!(interval(491_722, PAIRS_PER_INTERVAL), 10_000);
+        assert_eq!(interval(949, NEIGHBOURS_PER_INTERVAL), 50);
+        assert_eq!(interval(10_556, PAIRS_PER_INTERVAL), 528);
+        assert_eq!(interval(3, NEIGHBOURS_PER_INTERVAL), 1);
+    }
+
+    #[test]
+    fn similar_neighbours_weigh_more_and_weights_sum_to_one() {
+        let star = Pattern::new(4, vec![0, 3, 4, 5, 6], vec![1, 2, 3, 0, 0, 0]).unwrap();
+        let x = Matrix::from_vec(4, 2, vec![1.0, 0.0, 0.0, 2.0, 3.0, 0.0, -1.0, 0.0]);
+        assert_eq!(anchor(&star), 0);
+        let weights = attention(&x, &star, 0, 0.5);
+        assert!(weights[1] > weights[0] && weights[0] > weights[2]);
+        assert!((weights.iter().sum::<f32>() - 1.0).abs() < 1e-6);
+        let want = (1.0_f64 / 0.5).exp() / ((2.0_f64).exp() + 1.0 + (-2.0_f64).exp());
+        assert!((f64::from(weights[1]) - want).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,396 @@
+//! [`reproduce`]: trains what is not trained yet, and reports each target as its last run ends.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use blnn_kernels::{Matrix, Threads};
+
+use crate::collapse::Health;
+use crate::data::{self, Dataset};
+use crate::error::{Error, ErrorKind, Result};
+use crate::eval::{EvalPlan, Protocol, evaluate};
+use crate::graph::Graph;
+use crate::published;
+use crate::run::RunFolder;
+use crate::train::{Job, Observer, train};
+use crate::trainer::Step;
+
+use super::job::{TrainingJob, check_settings, jobs_of};
+use super::report::{Missing, Report};
+use super::rows::{Results, dataset_rows, mark_missing, paired, rows};
+use super::target::Target;
+use super::trained::{self, labels_of};
+use super::{Options, case_study, charts, ledger, map, render};
+
+/// Epochs between lines of `metrics.jsonl`: what `blnn train` does by default.
+const LOG_EVERY: usize = 10;
+
+/// Someone who watches a reproduction. Jobs are known by their place in the list of
+/// [`planned`](Watcher::planned).
+pub trait Watcher {
+    /// All jobs, and which of them were finished before.
+    fn planned(&mut self, jobs: &[TrainingJob], finished: &[bool]) {
+        let _ = (jobs, finished);
+    }
+
+    /// Training of a job begins after `epoch` epochs done by an earlier process.
+    fn started(&mut self, job: usize, epoch: usize) {
+        let _ = (job, epoch);
+    }
+
+    /// A training step is done.
+    fn stepped(&mut self, job: usize, step: &Step) {
+        let _ = (job, step);
+    }
+
+    /// Something other than a step is being done, such as scoring.
+    fn busy(&mut self, with: &str) {
+        let _ = with;
+    }
+
+    /// Something went wrong that does not end the work.
+    fn warned(&mut self, about: &str) {
+        let _ = about;
+    }
+
+    /// A report is made and its files are written.
+    fn reported(&mut self, report: &Report) {
+        let _ = report;
+    }
+
+    /// Whether to stop. Asked after each step and between jobs.
+    fn wants_stop(&self) -> bool {
+        false
+    }
+}
+
+/// A watcher for those who only want the result.
+impl Watcher for () {}
+
+/// How a reproduction ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ended {
+    /// All targets are reported.
+    Done(Vec<Report>),
+    /// The watcher wanted to stop; the same call goes on from here.
+    Stopped {
+        /// Jobs that are finished.
+        finished: usize,
+        /// All jobs.
+        jobs: usize,
+    },
+}
+
+/// Trains every model the targets need (each once, and none that is finished), and writes
+/// `OUT/<target>.json`, `OUT/<target>.md`, figures and the ledger.
+///
+/// # Errors
+/// - `Config` if a setting is refused;
+/// - `Checkpoint` if a run's folder holds a run with other settings;
+/// - whatever training and scoring report. What is finished stays so.
+///
+/// # Examples
+/// ```
+/// use blnn::reproduce::{Ended, Options, Target, reproduce};
+/// use blnn_kernels::Threads;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let out = tempfile::tempdir()?;
+/// let mut options = Options::new(out.path());
+/// options.targets = vec![Target::Datasets];
+/// options.datasets = vec!["cora"];
+/// let Ended::Done(reports) = reproduce(&options, &Threads::new(1), &mut ())? else {
+///     unreachable!("nobody stops it");
+/// };
+/// assert_eq!(reports[0].rows[0].last.as_ref().unwrap().mean, 2708.0);
+/// assert!(out.path().join("datasets.md").exists());
+/// # Ok(())
+/// # }
+/// ```
+pub fn reproduce(options: &Options, threads: &Threads, watcher: &mut dyn Watcher) -> Result<Ended> {
+    check(options)?;
+    let jobs = schedule(options)?;
+    let runs = options.out.join("runs");
+    fs::create_dir_all(&runs).map_err(|e| Error::io("create", &runs, e))?;
+    let graphs = Graphs { folders: options.folders.clone(), loaded: None };
+    let mut work = Work { options, threads, watcher, graphs, results: BTreeMap::new() };
+    let finished: Vec<bool> =
+        jobs.iter().map(|job| trained::is_finished(options, job)).collect::<Result<_>>()?;
+    work.watcher.planned(&jobs, &finished);
+    let mut left = options.targets.clone();
+    let mut reports = Vec::new();
+    for (i, job) in jobs.iter().enumerate() {
+        work.report_ready(&mut left, &mut reports)?;
+        if options.report_only && !finished[i] {
+            continue;
+        }
+        if work.watcher.wants_stop() || (!finished[i] && !work.train(i, job)?) {
+            let ahead = finished[i..].iter().filter(|done| **done).count();
+            let finished = work.results.len() + ahead;
+            return Ok(Ended::Stopped { finished, jobs: jobs.len() });
+        }
+        work.read(job)?;
+    }
+    for target in left {
+        reports.push(work.report(target)?);
+    }
+    ledger::write(options)?;
+    reports.sort_by_key(|report| report.target);
+    Ok(Ended::Done(reports))
+}
+
+fn check(options: &Options) -> Result<()> {
+    check_settings(&options.settings)?;
+    let fault = |message: &str| Err(Error::new(ErrorKind::Config, message));
+    if options.seeds == 0 {
+        return fault("--seeds must be at least 1, got 0");
+    }
+    if options.objectives.is_empty() {
+        return fault("--objectives needs `paper`, `published-code` or both");
+    }
+    if let Some(bad) = options.temperatures.iter().find(|t| !(t.is_finite() && **t > 0.0)) {
+        return fault(&format!(
+            "--temperatures: `temperature` must be above 0 and finite, got {bad}"
+        ));
+    }
+    if options.eval_every == Some(0) {
+        return fault("--eval-every must be at least 1, got 0");
+    }
+    Ok(())
+}
+
+/// Every model the targets need whose data are here, each once; the first seed of all before the
+/// second, so that a whole picture comes early.
+fn schedule(options: &Options) -> Result<Vec<TrainingJob>> {
+    let mut jobs: Vec<TrainingJob> = Vec::new();
+    for target in &options.targets {
+        for job in available(options, *target)? {
+            if !jobs.iter().any(|other| other.key() == job.key()) {
+                jobs.push(job);
+            }
+        }
+    }
+    jobs.sort_by_key(|job| job.plan().seed());
+    Ok(jobs)
+}
+
+/// The models of a target whose data are here.
+fn available(options: &Options, target: Target) -> Result<Vec<TrainingJob>> {
+    let mut jobs = Vec::new();
+    for dataset in options.datasets_of(target) {
+        if missing(options, dataset).is_none() {
+            jobs.append(&mut jobs_of(options, target, dataset)?);
+        }
+    }
+    Ok(jobs)
+}
+
+/// What is missing of a data set, if anything is.
+fn missing(options: &Options, name: &str) -> Option<Missing> {
+    let dataset = data::find(name)?;
+    let here = dataset.file().is_none() || dataset.locate(&options.folders).is_some();
+    (!here).then(|| Missing::new(dataset))
+}
+
+/// The graph at hand. Jobs come in the order of data sets, so one is enough.
+struct Graphs {
+    folders: Vec<PathBuf>,
+    loaded: Option<Rc<Graph>>,
+}
+
+impl Graphs {
+    fn get(&mut self, name: &str) -> Result<Rc<Graph>> {
+        if let Some(graph) = self.loaded.as_ref().filter(|graph| graph.name() == name) {
+            return Ok(Rc::clone(graph));
+        }
+        // Free the old one first: two large graphs need not fit.
+        self.loaded = None;
+        let graph = Rc::new(data::load(name, &self.folders)?);
+        self.loaded = Some(Rc::clone(&graph));
+        Ok(graph)
+    }
+}
+
+/// Everything at hand while jobs are worked off.
+pub(super) struct Work<'a> {
+    pub(super) options: &'a Options,
+    pub(super) threads: &'a Threads,
+    pub(super) watcher: &'a mut dyn Watcher,
+    graphs: Graphs,
+    pub(super) results: Results,
+}
+
+impl Work<'_> {
+    pub(super) fn graph(&mut self, name: &str) -> Result<Rc<Graph>> {
+        self.graphs.get(name)
+    }
+
+    /// Trains a job to its end; `false` if the watcher stopped it.
+    fn train(&mut self, index: usize, job: &TrainingJob) -> Result<bool> {
+        let graph = self.graphs.get(job.dataset())?;
+        let root = trained::root_of(self.options, job);
+        let every = trained::cadence(&root, self.options, job)?;
+        let folder = if RunFolder::holds_run(&root) {
+            RunFolder::open(&root)?
+        } else {
+            RunFolder::create(&root, false)?
+        };
+        trained::note_provenance(&folder, self.options)?;
+        let training = Job {
+            graph: &graph,
+            plan: job.plan(),
+            threads: self.threads,
+            folder: &folder,
+            log_every: LOG_EVERY,
+        };
+        let mut inner = Inner {
+            watcher: &mut *self.watcher,
+            index,
+            job,
+            every,
+            graph: &graph,
+            threads: self.threads,
+            collapsed: false,
+        };
+        let outcome = train(&training, &mut inner).map_err(|e| e.at(root.display()))?;
+        Ok(outcome.finished)
+    }
+
+    /// Reads a finished run, and scores its last embedding if that was not done yet.
+    fn read(&mut self, job: &TrainingJob) -> Result<()> {
+        self.watcher.busy(&format!("scoring {}", job.key()));
+        let graphs = &mut self.graphs;
+        let graph = || graphs.get(job.dataset());
+        let run = trained::read(self.options, job, graph, self.threads)?;
+        self.results.insert(job.key(), run);
+        Ok(())
+    }
+
+    /// Reports the targets that need no further run.
+    fn report_ready(&mut self, left: &mut Vec<Target>, reports: &mut Vec<Report>) -> Result<()> {
+        for target in left.clone() {
+            let jobs = available(self.options, target)?;
+            if jobs.iter().all(|job| self.results.contains_key(&job.key())) {
+                reports.push(self.report(target)?);
+                left.retain(|other| *other != target);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the report of a target, writes its files and brings the ledger up to date.
+    fn report(&mut self, target: Target) -> Result<Report> {
+        let mut report = Report {
+            target,
+            place: target.place().to_owned(),
+            title: target.title().to_owned(),
+            source: published::source().to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: self.options.commit.clone(),
+            notes: Vec::new(),
+            rows: Vec::new(),
+            paired: Vec::new(),
+            series: Vec::new(),
+            missing: Vec::new(),
+            figures: Vec::new(),
+        };
+        for dataset in self.options.datasets_of(target) {
+            self.add_dataset(&mut report, dataset)?;
+        }
+        report.paired = paired(target, &report.rows);
+        charts::add(self.options, &mut report)?;
+        render::write(self.options, &report)?;
+        ledger::write(self.options)?;
+        self.watcher.reported(&report);
+        Ok(report)
+    }
+
+    fn add_dataset(&mut self, report: &mut Report, name: &'static str) -> Result<()> {
+        let target = report.target;
+        let Some(dataset) = data::find(name) else {
+            return Ok(());
+        };
+        let jobs = jobs_of(self.options, target, name)?;
+        if let Some(missing) = missing(self.options, name) {
+            let mut rows = published_rows(dataset, target, &jobs);
+            mark_missing(&mut rows, &missing);
+            report.rows.append(&mut rows);
+            report.missing.push(missing);
+            return Ok(());
+        }
+        match target {
+            Target::Datasets => {
+                let graph = self.graph(name)?;
+                report.rows.append(&mut dataset_rows(dataset, Some(&graph)));
+            }
+            Target::CaseStudy => case_study::add(self, report, name, &jobs)?,
+            Target::Map => map::add(self, report, name, &jobs)?,
+            _ => report.rows.append(&mut rows(target, &jobs, &self.results)),
+        }
+        Ok(())
+    }
+}
+
+/// The published numbers alone.
+fn published_rows(
+    dataset: &Dataset,
+    target: Target,
+    jobs: &[TrainingJob],
+) -> Vec<super::report::Row> {
+    match target {
+        Target::Datasets => dataset_rows(dataset, None),
+        _ => rows(target, jobs, &BTreeMap::new()),
+    }
+}
+
+/// The observer of one training among many.
+struct Inner<'a> {
+    watcher: &'a mut dyn Watcher,
+    index: usize,
+    job: &'a TrainingJob,
+    every: usize,
+    graph: &'a Graph,
+    threads: &'a Threads,
+    collapsed: bool,
+}
+
+impl Observer for Inner<'_> {
+    fn started(&mut self, epoch: usize) {
+        self.watcher.started(self.index, epoch);
+    }
+
+    fn stepped(&mut self, step: &Step, _seconds: f64) -> ControlFlow<()> {
+        self.watcher.stepped(self.index, step);
+        if self.watcher.wants_stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn saved(&mut self, epoch: usize, health: &Health) {
+        if health.collapsed && !self.collapsed {
+            self.collapsed = true;
+            let key = self.job.key();
+            self.watcher.warned(&format!("{key}: the embedding has collapsed at epoch {epoch}"));
+        }
+    }
+
+    fn wants_score(&self, epoch: usize) -> bool {
+        epoch.is_multiple_of(self.every) || epoch == self.job.plan().epochs()
+    }
+
+    fn score(&mut self, epoch: usize, embeddings: &Matrix) -> Result<BTreeMap<String, f64>> {
+        let key = self.job.key();
+        self.watcher.busy(&format!("scoring {key} at epoch {epoch}"));
+        let (labels, splits) = (labels_of(self.graph)?, self.graph.splits());
+        let plan = EvalPlan { protocol: Protocol::Both, ..EvalPlan::default() };
+        match evaluate(embeddings, labels, splits, &plan, self.threads, &mut |_| ()) {
+            Ok(scores) => Ok(scores.by_name()),
+            // An embedding that cannot be scored is no reason to lose the training.
+            Err(error) => {
+                self.watcher.warned(&format!("{key}: no scores at epoch {epoch}: {error}"));
+                Ok(BTreeMap::new())
+            }
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! [`TrainingJob`]: one model to train; and which models a target needs.
+
+use std::fmt::Write;
+
+use crate::config::Config;
+use crate::data;
+use crate::error::{Error, ErrorKind, Result};
+use crate::plan::{Method, Objective, Plan};
+
+use super::Options;
+use super::target::Target;
+
+/// Epochs of the temperature sweep unless the user says otherwise: twenty full trainings for each
+/// data set would take days.
+pub const SHORT_EPOCHS: usize = 1_000;
+
+/// Epochs of every training in the paper.
+pub(super) const PAPER_EPOCHS: usize = 10_000;
+
+/// Evaluations of a full-length run are this many epochs apart, as in the paper.
+const PAPER_CADENCE: usize = 250;
+
+/// A shorter run is scored this often.
+const SHORT_EVALUATIONS: usize = 8;
+
+/// Settings that are the axes of the plan, and the flags that set them.
+const AXES: [(&str, &str); 4] = [
+    ("method", "a target"),
+    ("objective", "--objectives"),
+    ("epochs", "--epochs"),
+    ("seed", "--seeds"),
+];
+
+/// Longer names than this are not sure to fit on every file system.
+const MAX_KEY: usize = 150;
+
+/// One model to train, once, for all targets that need it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainingJob {
+    dataset: &'static str,
+    plan: Plan,
+    /// What the user set beyond preset and axes, as `key=value`.
+    settings: Vec<String>,
+    /// The preset's temperature, to tell whether the job's is another one.
+    preset_temperature: f32,
+}
+
+/// What distinguishes the models of one data set and seed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Variant {
+    method: Method,
+    objective: Objective,
+    temperature: Option<f64>,
+}
+
+impl TrainingJob {
+    fn new(
+        options: &Options,
+        dataset: &'static str,
+        variant: Variant,
+        seed: u64,
+        epochs: Option<usize>,
+    ) -> Result<Self> {
+        let mut config = Config::new();
+        for setting in &options.settings {
+            config.assign(setting)?;
+        }
+        config.flag("method", variant.method.name());
+        config.flag("objective", variant.objective.name());
+        config.flag("seed", seed);
+        if let Some(epochs) = epochs {
+            config.flag("epochs", epochs as u64);
+        }
+        let preset_temperature = config.resolve(dataset)?.temperature;
+        if let Some(temperature) = variant.temperature {
+            config.assign(&format!("temperature={temperature}"))?;
+        }
+        let plan = config.resolve(dataset)?;
+        Ok(Self { dataset, plan, settings: options.settings.clone(), preset_temperature })
+    }
+
+    /// The data set's name.
+    pub fn dataset(&self) -> &'static str {
+        self.dataset
+    }
+
+    /// Every setting of the training.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The method as tables name it.
+    pub fn label(&self) -> &'static str {
+        match (self.plan.method, self.plan.objective) {
+            (Method::Bgrl, _) => "BGRL",
+            (Method::BgrlNoisy, _) => "BGRL, noisy",
+            (Method::BgrlClean, _) => "BGRL, clean",
+            (Method::Blnn, Objective::Paper) => "BLNN",
+            (Method::Blnn, Objective::PublishedCode) => "BLNN (published code)",
+        }
+    }
+
+    /// The method's name in the published tables.
+    pub fn published_label(&self) -> &'static str {
+        if self.plan.method == Method::Blnn { "BLNN" } else { self.label() }
+    }
+
+    /// τ, for the method that has one.
+    pub fn temperature(&self) -> Option<f64> {
+        (self.plan.method == Method::Blnn).then(|| written(self.plan.temperature))
+    }
+
+    /// Whether τ is the one the authors chose for this data set.
+    pub fn has_preset_temperature(&self) -> bool {
+        self.plan.temperature == self.preset_temperature
+    }
+
+    /// The name of the run's folder: equal for equal jobs, and readable.
+    pub fn key(&self) -> String {
+        let Plan { method, objective, seed, epochs, .. } = &self.plan;
+        let mut key = format!("{}-{}", self.dataset, method.name());
+        if let Some(temperature) = self.temperature() {
+            if *objective != Objective::Paper {
+                let _ = write!(key, "-{}", objective.name());
+            }
+            let _ = write!(key, "-t{temperature}");
+        }
+        let _ = write!(key, "-seed{seed}-{epochs}epochs");
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "=._-".contains(c) { c } else { '_' };
+        for setting in &self.settings {
+            key.push('-');
+            key.extend(setting.chars().filter(|c| !c.is_whitespace()).map(plain));
+        }
+        // Two jobs cut to one name are told apart by their settings, which are compared.
+        key.truncate(MAX_KEY);
+        key
+    }
+
+    /// The command that trains this very model.
+    pub fn command(&self, eval_every: usize) -> String {
+        let Plan { method, objective, seed, epochs, .. } = &self.plan;
+        let mut command = format!("blnn train {} --method {}", self.dataset, method.name());
+        if *method == Method::Blnn && *objective != Objective::Paper {
+            let _ = write!(command, " --set objective={}", objective.name());
+        }
+        for setting in &self.settings {
+            let _ = write!(command, " --set {setting}");
+        }
+        if let Some(temperature) = self.temperature().filter(|_| !self.has_preset_temperature()) {
+            let _ = write!(command, " --set temperature={temperature}");
+        }
+        command + &format!(" --epochs {epochs} --seed {seed} --eval-every {eval_every}")
+    }
+
+    /// Work of one epoch in units that compare data sets: billions of operations, roughly.
+    pub fn epoch_cost(&self) -> f64 {
+        match self.dataset {
+            "wikics" => 58.0,
+            "photo" => 15.0,
+            "computers" => 28.0,
+            "cs" => 65.0,
+            "physics" => 46.0,
+            _ => 2.0,
+        }
+    }
+
+    /// Epochs between evaluations if nothing is said: the paper's 250, or an eighth of a run that
+    /// is too short for that.
+    pub fn default_cadence(&self) -> usize {
+        PAPER_CADENCE.min(self.plan.epochs.div_ceil(SHORT_EVALUATIONS))
+    }
+}
+
+/// The `f64` that prints like the `f32`.
+fn written(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(f64::from(value))
+}
+
+/// Refuses assignments to settings that the plan itself varies.
+pub(super) fn check_settings(settings: &[String]) -> Result<()> {
+    for setting in settings {
+        let key = setting.split('=').next().unwrap_or_default().trim();
+        if let Some((_, flag)) = AXES.iter().find(|(axis, _)| *axis == key) {
+            let message = format!("`{key}` is what the plan varies; choose it by {flag} instead");
+            return Err(Error::new(ErrorKind::Config, message).at(format!("--set {setting}")));
+        }
+        Config::new().assign(setting)?;
+    }
+    Ok(())
+}
+
+/// The registry's name of each data set a user named, each once.
+///
+/// # Errors
+/// If a name is unknown; the message has the nearest one, or all.
+pub fn dataset_names<S: AsRef<str>>(given: &[S]) -> Result<Vec<&'static str>> {
+    let mut names = Vec::new();
+    for name in given.iter().map(AsRef::as_ref) {
+        let Some(dataset) = data::find(name) else {
+            return Err(unknown_dataset(name));
+        };
+        if !names.contains(&dataset.name) {
+            names.push(dataset.name);
+        }
+    }
+    Ok(names)
+}
+
+fn unknown_dataset(name: &str) -> Error {
+    if Target::ALL.iter().any(|target| target.name() == name) {
+        let message =
+            format!("`{name}` is a target, not a data set; name targets before --datasets");
+        return Error::new(ErrorKind::Dataset, message);
+    }
+    let names = || data::registry().iter().map(|dataset| dataset.name);
+    let hint = match crate::nearest::nearest(name, names()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known are {}", names().collect::<Vec<_>>().join(", ")),
+    };
+    Error::new(ErrorKind::Dataset, format!("unknown data set `{name}`; {hint}"))
+}
+
+/// The models a target needs of one data set, all seeds of a variant in a row.
+pub(super) fn jobs_of(
+    options: &Options,
+    target: Target,
+    dataset: &'static str,
+) -> Result<Vec<TrainingJob>> {
+    let short = (target == Target::Temperature).then_some(SHORT_EPOCHS);
+    let epochs = options.epochs.or(short);
+    let mut jobs = Vec::new();
+    for variant in variants(target, options) {
+        for seed in 1..=options.seeds {
+            jobs.push(TrainingJob::new(options, dataset, variant, seed, epochs)?);
+        }
+    }
+    Ok(jobs)
+}
+
+fn variants(target: Target, options: &Options) -> Vec<Variant> {
+    let plain = |method| Variant { method, objective: Objective::Paper, temperature: None };
+    let blnn = |temperature: Option<f64>| {
+        let of =
+            move |&objective: &Objective| Variant { objective, temperature, ..plain(Method::Blnn) };
+        options.objectives.iter().map(of).collect::<Vec<_>>()
+    };
+    let bgrl = vec![plain(Method::Bgrl)];
+    let ablations = vec![plain(Method::BgrlNoisy), plain(Method::BgrlClean)];
+    match target {
+        Target::Datasets => vec![],
+        Target::Classification | Target::Clustering | Target::Similarity | Target::Map => {
+            [bgrl, blnn(None)].concat()
+        }
+        Target::Ablation => [bgrl, blnn(None), ablations].concat(),
+        Target::Motivation => [bgrl, ablations].concat(),
+        Target::CaseStudy => blnn(None),
+        Target::Temperature => {
+            let steps =
+                options.temperatures.iter().flat_map(|&temperature| blnn(Some(temperature)));
+            bgrl.into_iter().chain(steps).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(target: Target, dataset: &'static str, options: &Options) -> Vec<String> {
+        let jobs = jobs_of(options, target, dataset).unwrap();
+        jobs.iter().map(TrainingJob::key).collect()
+    }
+
+    #[test]
+    fn jobs_have_readable_names_and_the_command_that_trains_them() {
+        let mut options = Options::new("out");
+        options.seeds = 2;
+        options.objectives = Objective::ALL.to_vec();
+        let jobs = jobs_of(&options, Target::Classification, "photo").unwrap();
+        let keys: Vec<String> = jobs.iter().map(TrainingJob::key).collect();
+        let wanted = [
+            "photo-bgrl-seed1-10000epochs",
+            "photo-bgrl-seed2-10000epochs",
+            "photo-blnn-t1.9-seed1-10000epochs",
+            "photo-blnn-t1.9-seed2-10000epochs",
+            "photo-blnn-published-code-t1.9-seed1-10000epochs",
+            "photo-blnn-published-code-t1.9-seed2-10000epochs",
+        ];
+        assert_eq!(keys, wanted);
+        assert_eq!(
+            jobs[4].command(250),
+            "blnn train photo --method blnn --set objective=published-code --epochs 10000 \
+             --seed 1 --eval-every 250"
+        );
+        assert_eq!(jobs[0].default_cadence(), 250);
+    }
+
+    #[test]
+    fn the_sweep_is_short_unless_told_otherwise() {
+        let mut options = Options::new("out");
+        let sweep = keys(Target::Temperature, "cs", &options);
+        assert_eq!(sweep.len(), 21);
+        assert_eq!(sweep[1], "cs-blnn-t0.1-seed1-1000epochs");
+        assert_eq!(sweep[20], "cs-blnn-t2-seed1-1000epochs");
+        options.epochs = Some(40);
+        assert_eq!(keys(Target::Temperature, "cs", &options)[0], "cs-bgrl-seed1-40epochs");
+        let jobs = jobs_of(&options, Target::Temperature, "cs").unwrap();
+        assert!(jobs[8].has_preset_temperature() && !jobs[7].has_preset_temperature());
+        assert!(jobs[7].command(5).contains("--set temperature=0.7 --epochs 40"));
+        assert_eq!(jobs[7].default_cadence(), 5);
+    }
+
+    #[test]
+    fn settings_are_part_of_the_name() {
+        let mut options = Options::new("out");
+        options.settings = vec!["statistics=last-view".into(), "edge_drop=[0.1, 0.2]".into()];
+        let keys = keys(Target::CaseStudy, "cora", &options);
+        assert!(keys[0].ends_with("epochs-statistics=last-view-edge_drop=_0.1_0.2_"), "{keys:?}");
+    }
+
+    #[test]
+    fn axes_of_the_plan_and_unknown_names_are_refused() {
+        let refusal = |s: &str| check_settings(&[s.to_owned()]).unwrap_err().to_string();
+        assert!(refusal("seed=3").contains("--seeds instead"));
+        assert!(refusal("epochs = 3").contains("--epochs instead"));
+        assert!(refusal("sed=3").contains("did you mean `seed`?"));
+        let error = dataset_names(&["phtoo"]).unwrap_err().to_string();
+        assert!(error.contains("did you mean `photo`?"), "{error}");
+        assert_eq!(dataset_names(&["Computer", "computers"]).unwrap(), ["computers"]);
+    }
+}

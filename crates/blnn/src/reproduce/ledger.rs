@@ -1,0 +1,111 @@
+//! The ledger: all reports found in the output folder, in one Markdown file.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+use super::report::Report;
+use super::target::Target;
+use super::trained::{read_json, write_text};
+use super::{Options, render};
+
+/// What stands below this line is a person's and is kept when the ledger is written again.
+const KEPT_BELOW: &str = "<!-- Written by hand: everything below this line is kept. -->";
+
+const HEAD: &str = "# Reproduction ledger
+
+Every number of the paper beside ours, written by `blnn reproduce`; no number here was typed in.
+
+- **best of evaluations**: the best of all evaluations of a run (every 250 epochs of 10,000), chosen
+  on the test score itself, separately for each score. This is the paper's rule, and it flatters.
+- **last epoch**: the score after the last epoch, by the split protocol of the published code (train
+  20 %, test 80 %). This is the honest number.
+- **last, 1:1:8 split**: the same by the protocol of the paper's text (train 10 %, validate 10 %,
+  test 80 %).
+- **difference**: ours (best, where there is one) minus the published number.
+- `±` is the sample standard deviation over seeds; `± … (splits)`, of a single run, is that over its
+  20 splits, as in the paper.
+- `–`: no number.
+";
+
+const HAND: &str = "
+## Findings
+
+";
+
+/// Writes the ledger from all reports in the output folder.
+pub(super) fn write(options: &Options) -> Result<()> {
+    let path = options.ledger.clone().unwrap_or_else(|| options.out.join("REPRODUCTION.md"));
+    let kept = kept_part(&path)?;
+    let mut text = HEAD.to_owned();
+    for target in Target::ALL {
+        text.push('\n');
+        if let Some(report) = read_json::<Report>(&options.out.join(format!("{target}.json")))? {
+            let link = figure_links(options, &path, &report)?;
+            text.push_str(&render::markdown(&report, &link));
+        } else {
+            let (place, title) = (target.place(), target.title());
+            let _ =
+                write!(text, "## {place}: {title}\n\nNot run yet: `blnn reproduce {target}`.\n");
+        }
+    }
+    let _ = write!(text, "\n{KEPT_BELOW}\n{}", kept.as_deref().unwrap_or(HAND));
+    write_text(&path, &text)
+}
+
+/// What a person wrote into the ledger before.
+fn kept_part(path: &Path) -> Result<Option<String>> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
+    Ok(text.split_once(&format!("{KEPT_BELOW}\n")).map(|(_, below)| below.to_owned()))
+}
+
+/// Addresses of a report's figures as seen from the ledger. A ledger outside of the output folder
+/// gets copies, in `figures/` beside it.
+fn figure_links(
+    options: &Options,
+    ledger: &Path,
+    report: &Report,
+) -> Result<impl Fn(&str) -> String + use<>> {
+    let folder = ledger.parent().unwrap_or(Path::new(""));
+    let beside = options.ledger.is_none() || folder == options.out;
+    if !beside && !report.figures.is_empty() {
+        copy_figures(&options.out, &folder.join("figures"), &report.figures)?;
+    }
+    let prefix = if beside { "" } else { "figures/" };
+    Ok(move |figure: &str| format!("{prefix}{figure}"))
+}
+
+fn copy_figures(from: &Path, to: &PathBuf, figures: &[String]) -> Result<()> {
+    fs::create_dir_all(to).map_err(|e| Error::io("create", to, e))?;
+    for name in figures {
+        let source = from.join(name);
+        let text = fs::read_to_string(&source).map_err(|e| Error::io("read", &source, e))?;
+        write_text(&to.join(name), &text)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_ledger_says_what_to_run_and_keeps_what_was_written_by_hand() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options::new(folder.path());
+        write(&options).unwrap();
+        let path = folder.path().join("REPRODUCTION.md");
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text.matches("Not run yet: `blnn reproduce ").count(), 9);
+        fs::write(&path, text + "We learned this.\n").unwrap();
+        write(&options).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.ends_with("## Findings\n\nWe learned this.\n"), "{text}");
+        assert_eq!(text.matches(KEPT_BELOW).count(), 1);
+    }
+}

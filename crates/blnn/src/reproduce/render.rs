@@ -1,0 +1,345 @@
+//! A [`Report`] in words: for a terminal and as Markdown, and its files.
+
+use std::fmt::Write;
+
+use crate::error::Result;
+use crate::published::{self, Metric, Value};
+
+use super::Options;
+use super::grid::Grid;
+use super::report::{Aggregate, Paired, Report, Row, RunRow};
+use super::target::Target;
+use super::trained::{write_json, write_text};
+
+/// What stands where there is no number.
+const NONE: &str = "–";
+
+/// Writes `OUT/<target>.json` and `OUT/<target>.md`.
+pub(super) fn write(options: &Options, report: &Report) -> Result<()> {
+    let path = |ending: &str| options.out.join(format!("{}.{ending}", report.target));
+    write_json(&path("json"), report)?;
+    let link = |figure: &str| figure.to_owned();
+    write_text(&path("md"), &format!("# {}", &markdown(report, &link)[3..]))
+}
+
+/// The report for a terminal.
+pub fn text(report: &Report) -> String {
+    let mut out = format!("{}: {} ({})\n\n", report.place, report.title, report.target);
+    out.push_str(&numbers(report).plain());
+    let pairs = pairs(report);
+    if !pairs.is_empty() {
+        let _ = write!(out, "\nDifferences seed by seed\n\n{}", pairs.plain());
+    }
+    for note in notes(report) {
+        let _ = write!(out, "\nNote: {note}.");
+    }
+    if !report.figures.is_empty() {
+        let _ = write!(out, "\nFigures: {}", report.figures.join(", "));
+    }
+    out.push('\n');
+    out
+}
+
+/// The report as a section of Markdown; `link` gives the address of a figure's file.
+pub fn markdown(report: &Report, link: &dyn Fn(&str) -> String) -> String {
+    let mut out = format!("## {}: {}\n\n", report.place, report.title);
+    let notes = notes(report);
+    for note in &notes {
+        let _ = writeln!(out, "- {note}.");
+    }
+    if !notes.is_empty() {
+        out.push('\n');
+    }
+    out.push_str(&numbers(report).markdown());
+    let mut section = |title: &str, grid: &Grid| {
+        if !grid.is_empty() {
+            let _ = write!(out, "\n**{title}**\n\n{}", grid.markdown());
+        }
+    };
+    section("Seed by seed", &pairs(report));
+    for metric in report.target.metrics() {
+        section(
+            &format!("All published methods: {}", metric.label()),
+            &all_methods(report, *metric),
+        );
+    }
+    section("Runs", &runs(report));
+    for figure in &report.figures {
+        let _ = write!(out, "\n![{}]({})\n", figure.trim_end_matches(".svg"), link(figure));
+    }
+    let commit = report.commit.as_ref().map_or(String::new(), |c| format!(", commit {c}"));
+    let _ = write!(
+        out,
+        "\nPublished numbers: {}. Report of blnn {}{commit}.\n",
+        report.source, report.version
+    );
+    out
+}
+
+/// What a reader must know: the report's notes, and the data sets that have no row to say that
+/// they are missing.
+fn notes(report: &Report) -> Vec<String> {
+    let unsaid = |dataset: &str| !report.rows.iter().any(|row| row.dataset == dataset);
+    let missing = report.missing.iter().filter(|missing| unsaid(&missing.dataset));
+    let missing =
+        missing.map(|missing| format!("without {}: {}", missing.dataset, missing.remark()));
+    report.notes.iter().cloned().chain(missing).collect()
+}
+
+/// The main table: ours beside the published number.
+fn numbers(report: &Report) -> Grid {
+    let sizes = report.target == Target::Datasets;
+    let last = if sizes { "ours" } else { "last epoch" };
+    let mut grid = Grid::new(&[
+        "data set",
+        "method",
+        "metric",
+        "τ",
+        "best of evaluations",
+        last,
+        "last, 1:1:8 split",
+        "published",
+        "difference",
+        "last − published",
+        "remark",
+    ]);
+    let many_metrics = report.target.metrics().len() != 1;
+    for row in &report.rows {
+        let difference = |ours: Option<&Aggregate>| {
+            ours.and_then(|ours| ours.difference).map_or(String::new(), |d| signed(&row.metric, d))
+        };
+        let best = row.best.is_some();
+        grid.push(vec![
+            row.dataset.clone(),
+            if sizes { String::new() } else { row.method.clone() },
+            if many_metrics { metric_label(&row.metric) } else { String::new() },
+            row.temperature.map_or(String::new(), |t| t.to_string()),
+            best_cell(row),
+            ours(row, row.last.as_ref()),
+            row.paper_split.as_ref().map_or(String::new(), |a| aggregate(&row.metric, a)),
+            row.published.map_or(NONE.into(), |value| published_cell(&row.metric, value)),
+            difference(row.headline()),
+            difference(row.last.as_ref().filter(|_| best)),
+            remark(row),
+        ]);
+    }
+    grid
+}
+
+fn metric_label(key: &str) -> String {
+    let known = Metric::ALL.into_iter().find(|metric| metric.key() == key);
+    known.map_or_else(|| key.to_owned(), |metric| metric.label().to_owned())
+}
+
+fn best_cell(row: &Row) -> String {
+    let Some(best) = &row.best else {
+        return String::new();
+    };
+    match row.runs.as_slice() {
+        [RunRow { best_split_std: Some(std), .. }] => {
+            format!("{} ± {std:.2} (splits)", number(&row.metric, best.mean))
+        }
+        _ => aggregate(&row.metric, best),
+    }
+}
+
+fn ours(row: &Row, value: Option<&Aggregate>) -> String {
+    value.map_or(NONE.into(), |value| aggregate(&row.metric, value))
+}
+
+fn aggregate(metric: &str, value: &Aggregate) -> String {
+    let spread = value.std.map_or(String::new(), |std| format!(" ± {}", number(metric, std)));
+    number(metric, value.mean) + &spread
+}
+
+fn published_cell(metric: &str, value: Value) -> String {
+    let spread = value.std.map_or(String::new(), |std| format!(" ± {std:.2}"));
+    number(metric, value.mean) + &spread
+}
+
+fn remark(row: &Row) -> String {
+    let pending: Vec<String> = row.pending.iter().map(ToString::to_string).collect();
+    let seeds = if pending.len() == 1 { "seed" } else { "seeds" };
+    let waiting =
+        (!pending.is_empty()).then(|| format!("{seeds} {} not trained yet", pending.join(", ")));
+    let all: Vec<String> = row.remark.iter().cloned().chain(waiting).collect();
+    all.join("; ")
+}
+
+/// Decimals of a metric: sizes have none.
+fn decimals(metric: &str) -> usize {
+    match metric {
+        "nodes" | "edges" | "features" | "classes" => 0,
+        "compactness" => 4,
+        _ => 2,
+    }
+}
+
+fn number(metric: &str, value: f64) -> String {
+    match decimals(metric) {
+        0 => grouped(value as usize),
+        digits => format!("{value:.digits$}"),
+    }
+}
+
+fn signed(metric: &str, value: f64) -> String {
+    let digits = decimals(metric);
+    let text = format!("{value:+.digits$}");
+    // A difference that rounds to nothing has no sign.
+    if text.trim_start_matches(['+', '-']).chars().all(|c| "0.".contains(c)) {
+        text[1..].to_owned()
+    } else {
+        text
+    }
+}
+
+/// `238162` as `238,162`.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev();
+    groups.map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
+}
+
+/// Two methods compared seed by seed.
+fn pairs(report: &Report) -> Grid {
+    let mut grid = Grid::new(&[
+        "data set",
+        "metric",
+        "score",
+        "compared",
+        "by seed",
+        "mean",
+        "wins",
+        "p",
+        "published",
+    ]);
+    for pair in &report.paired {
+        let Paired { dataset, metric, rule, first, second, differences, .. } = pair;
+        let each =
+            differences.iter().map(|d| format!("{}: {}", d.seed, signed(metric, d.difference)));
+        let spread = pair.std.map_or(String::new(), |std| format!(" ± {}", number(metric, std)));
+        grid.push(vec![
+            dataset.clone(),
+            metric_label(metric),
+            rule.clone(),
+            format!("{first} − {second}"),
+            each.collect::<Vec<_>>().join(", "),
+            signed(metric, pair.mean) + &spread,
+            format!("{} of {}", pair.wins, differences.len()),
+            pair.p_value.map_or(String::new(), |p| format!("{p:.3}")),
+            pair.published.map_or(NONE.into(), |d| signed(metric, d)),
+        ]);
+    }
+    grid
+}
+
+/// The paper's table with our rows below it.
+fn all_methods(report: &Report, metric: Metric) -> Grid {
+    let tables = [Target::Classification, Target::Clustering, Target::Similarity];
+    let mut datasets: Vec<&str> = report.rows.iter().map(|row| row.dataset.as_str()).collect();
+    datasets.dedup();
+    let header: Vec<&str> =
+        ["method", "from"].into_iter().chain(datasets.iter().copied()).collect();
+    let mut grid = Grid::new(&header);
+    if !tables.contains(&report.target) {
+        return grid;
+    }
+    for method in published::methods(metric).into_iter().filter(|name| !name.contains(", ")) {
+        let cell = |name: &&str| match published::value(metric, method, name) {
+            Some(value) => published_cell(metric.key(), value),
+            None => NONE.to_owned(),
+        };
+        grid.push(row_of(method, "paper", datasets.iter().map(cell)));
+    }
+    let mut ours: Vec<&str> = report.rows.iter().map(|row| row.method.as_str()).collect();
+    ours.sort_unstable();
+    ours.dedup();
+    for method in ours {
+        let find = |name: &&str| {
+            let wanted = |row: &&Row| {
+                (row.dataset.as_str(), row.method.as_str(), row.metric.as_str())
+                    == (name, method, metric.key())
+            };
+            report.rows.iter().find(wanted).and_then(Row::headline)
+        };
+        let cell =
+            |name: &&str| find(name).map_or(NONE.to_owned(), |ours| aggregate(metric.key(), ours));
+        grid.push(row_of(method, "ours, best", datasets.iter().map(cell)));
+    }
+    grid
+}
+
+fn row_of(method: &str, from: &str, cells: impl Iterator<Item = String>) -> Vec<String> {
+    [method.to_owned(), from.to_owned()].into_iter().chain(cells).collect()
+}
+
+/// Every run behind the numbers.
+fn runs(report: &Report) -> Grid {
+    let mut grid = Grid::new(&[
+        "data set",
+        "method",
+        "metric",
+        "seed",
+        "epochs",
+        "evaluations",
+        "best",
+        "at epoch",
+        "last",
+        "last, 1:1:8",
+        "trained by",
+        "command",
+    ]);
+    for row in &report.rows {
+        for run in &row.runs {
+            let cell = |value: Option<f64>| value.map_or(String::new(), |v| number(&row.metric, v));
+            grid.push(vec![
+                row.dataset.clone(),
+                row.method.clone(),
+                metric_label(&row.metric),
+                run.seed.to_string(),
+                run.epochs.to_string(),
+                run.evaluations.to_string(),
+                cell(run.best),
+                run.best.and(run.best_epoch).map_or(String::new(), |epoch| epoch.to_string()),
+                cell(run.last),
+                cell(run.paper_split),
+                trained_by(run),
+                format!("`{}`", run.command),
+            ]);
+        }
+    }
+    grid
+}
+
+fn trained_by(run: &RunRow) -> String {
+    match (run.version.as_str(), run.commits.as_slice()) {
+        ("", _) => "unknown".to_owned(),
+        (version, []) => version.to_owned(),
+        (version, commits) => format!("{version}, {}", commits.join(" + ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_decimals_of_their_metric() {
+        assert_eq!(number("edges", 238_162.0), "238,162");
+        assert_eq!(number("compactness", 0.701_52), "0.7015");
+        assert_eq!(number("accuracy", 93.5), "93.50");
+        assert_eq!(signed("accuracy", -0.126), "-0.13");
+        assert_eq!(signed("accuracy", 0.004), "0.00");
+        assert_eq!(signed("nodes", -1.0), "-1");
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let mut row = Row::empty("wikics", "BLNN", "accuracy");
+        row.pending = vec![1, 2];
+        assert_eq!(remark(&row), "seeds 1, 2 not trained yet");
+        row.pending.clear();
+        row.remark = Some("wikics.json is not here".into());
+        assert_eq!(remark(&row), "wikics.json is not here");
+    }
+}

@@ -1,0 +1,268 @@
+//! The rows of tables: each number of the paper with our runs for it, and methods compared seed
+//! by seed.
+
+use std::collections::BTreeMap;
+
+use crate::data::{Counts, Dataset};
+use crate::eval::Comparison;
+use crate::graph::Graph;
+use crate::published::{self, Metric, Value};
+
+use super::job::TrainingJob;
+use super::report::{Aggregate, Missing, Paired, Row, RunRow, SeedDifference, mean_and_std};
+use super::target::Target;
+use super::trained::Trained;
+
+/// The finished runs by their key.
+pub(super) type Results = BTreeMap<String, Trained>;
+
+/// Which of a run's scores is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    Best,
+    Last,
+    PaperSplit,
+}
+
+impl Rule {
+    const ALL: [Self; 3] = [Self::Best, Self::Last, Self::PaperSplit];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Best => "best",
+            Self::Last => "last",
+            Self::PaperSplit => "paper split",
+        }
+    }
+
+    fn of(self, run: &RunRow) -> Option<f64> {
+        match self {
+            Self::Best => run.best,
+            Self::Last => run.last,
+            Self::PaperSplit => run.paper_split,
+        }
+    }
+}
+
+/// The rows of a target on one data set: one for each variant and metric.
+pub(super) fn rows(target: Target, jobs: &[TrainingJob], results: &Results) -> Vec<Row> {
+    let same = |a: &TrainingJob, b: &TrainingJob| {
+        (a.label(), a.temperature()) == (b.label(), b.temperature())
+    };
+    let mut rows = Vec::new();
+    for seeds in jobs.chunk_by(same) {
+        for metric in target.metrics() {
+            rows.push(row(target, *metric, seeds, results));
+        }
+    }
+    rows
+}
+
+/// One row from the runs of all seeds.
+fn row(target: Target, metric: Metric, jobs: &[TrainingJob], results: &Results) -> Row {
+    let first = &jobs[0];
+    let mut row = Row::empty(first.dataset(), first.label(), metric.key());
+    row.temperature = first.temperature();
+    // The paper chose one temperature a data set; its number belongs to no other.
+    row.published = published::value(metric, first.published_label(), first.dataset())
+        .filter(|_| first.has_preset_temperature());
+    let trained = jobs.iter().filter_map(|job| results.get(&job.key()));
+    row.runs = trained.map(|run| run_row(run, metric)).collect();
+    let untrained = jobs.iter().filter(|job| !results.contains_key(&job.key()));
+    row.pending = untrained.map(|job| job.plan().seed()).collect();
+    let aggregate = |rule: Rule| {
+        let values: Vec<f64> = row.runs.iter().filter_map(|run| rule.of(run)).collect();
+        Aggregate::of(&values, row.published)
+    };
+    // Compactness is not what anybody chooses an epoch by.
+    let best = (target != Target::Map).then(|| aggregate(Rule::Best)).flatten();
+    let (last, paper_split) = (aggregate(Rule::Last), aggregate(Rule::PaperSplit));
+    Row { best, last, paper_split, ..row }
+}
+
+fn run_row(run: &Trained, metric: Metric) -> RunRow {
+    let best = run.best(metric);
+    let paper_split = run.last.paper_split.as_ref().filter(|_| metric == Metric::Accuracy);
+    RunRow {
+        seed: run.job.plan().seed(),
+        epochs: run.job.plan().epochs(),
+        key: run.job.key(),
+        command: run.job.command(run.cadence()),
+        version: run.provenance.version.clone(),
+        commits: run.provenance.commits.clone(),
+        evaluations: run.over_time.len(),
+        best: best.map(|(_, score)| score),
+        best_epoch: best.map(|(epoch, _)| epoch),
+        best_split_std: best.and_then(|(epoch, _)| run.split_std(metric, epoch)),
+        last: run.last(metric),
+        paper_split: paper_split.map(|split| split.accuracy),
+    }
+}
+
+/// A run as one with a single score of its last embedding.
+pub(super) fn run_row_of(run: &Trained, score: f64) -> RunRow {
+    let scored = run_row(run, Metric::Compactness);
+    let (best, best_epoch) = (None, None);
+    RunRow { best, best_epoch, last: Some(score), ..scored }
+}
+
+/// Marks the rows of a data set that is not here.
+pub(super) fn mark_missing(rows: &mut [Row], missing: &Missing) {
+    for row in rows {
+        row.pending.clear();
+        row.remark = Some(missing.remark());
+    }
+}
+
+/// The comparisons a target is about.
+fn contests(target: Target) -> &'static [(&'static str, &'static str)] {
+    const GAIN: (&str, &str) = ("BLNN", "BGRL");
+    const CODE_GAIN: (&str, &str) = ("BLNN (published code)", "BGRL");
+    match target {
+        Target::Classification | Target::Clustering | Target::Similarity | Target::Map => {
+            &[GAIN, CODE_GAIN]
+        }
+        Target::Ablation => &[GAIN, CODE_GAIN, ("BGRL, clean", "BLNN"), ("BLNN", "BGRL, noisy")],
+        Target::Motivation => &[("BGRL, noisy", "BGRL"), ("BGRL, clean", "BGRL")],
+        Target::Datasets | Target::CaseStudy | Target::Temperature => &[],
+    }
+}
+
+/// The methods of a target compared seed by seed, wherever both were trained with a seed.
+pub(super) fn paired(target: Target, rows: &[Row]) -> Vec<Paired> {
+    let mut found = Vec::new();
+    for first in rows {
+        for (name, other) in contests(target) {
+            let opposite = |row: &&Row| {
+                (&row.dataset, &row.metric) == (&first.dataset, &first.metric)
+                    && row.method == *other
+            };
+            if first.method == *name
+                && let Some(second) = rows.iter().find(opposite)
+            {
+                found.extend(Rule::ALL.iter().filter_map(|rule| compare(first, second, *rule)));
+            }
+        }
+    }
+    found
+}
+
+fn compare(first: &Row, second: &Row, rule: Rule) -> Option<Paired> {
+    if rule == Rule::Best && first.best.is_none() {
+        return None;
+    }
+    let at_seed = |run: &RunRow| {
+        let other = second.runs.iter().find(|other| other.seed == run.seed)?;
+        let (a, b) = (rule.of(run)?, rule.of(other)?);
+        Some(SeedDifference { seed: run.seed, first: a, second: b, difference: a - b })
+    };
+    let differences: Vec<SeedDifference> = first.runs.iter().filter_map(at_seed).collect();
+    if differences.is_empty() {
+        return None;
+    }
+    let (mean, std) = mean_and_std(&differences.iter().map(|d| d.difference).collect::<Vec<_>>());
+    let published = |row: &Row| row.published.map(|value| value.mean);
+    Some(Paired {
+        dataset: first.dataset.clone(),
+        metric: first.metric.clone(),
+        rule: rule.name().to_owned(),
+        first: first.method.clone(),
+        second: second.method.clone(),
+        wins: differences.iter().filter(|d| d.difference > 0.0).count(),
+        p_value: std.is_some().then(|| p_value(&differences)),
+        published: published(first).zip(published(second)).map(|(a, b)| a - b),
+        differences,
+        mean,
+        std,
+    })
+}
+
+/// Of the paired t-test over seeds, which share no draws, so that nothing is to be corrected.
+fn p_value(differences: &[SeedDifference]) -> f64 {
+    let side = |f: fn(&SeedDifference) -> f64| differences.iter().map(f).collect::<Vec<_>>();
+    Comparison::of(&side(|d| d.first), &side(|d| d.second), 0.0).p_value
+}
+
+/// The rows of Table 1 for one data set; without a graph, the published numbers alone.
+pub(super) fn dataset_rows(dataset: &Dataset, graph: Option<&Graph>) -> Vec<Row> {
+    let ours = graph.map(|graph| sizes(&Counts::of(graph), graph.edge_homophily()));
+    let theirs = dataset.paper.map(|paper| sizes(&paper.counts, Some(paper.homophily / 100.0)));
+    let value = |table: &Option<Sizes>, i: usize| table.as_ref().and_then(|t| t[i].1);
+    let names = sizes(&dataset.counts, None).map(|(name, _)| name);
+    let row = |(i, name): (usize, &&str)| {
+        let mut row = Row::empty(dataset.name, "as loaded", name);
+        row.published = value(&theirs, i).map(|mean| Value { mean, std: None });
+        row.last = value(&ours, i).and_then(|ours| Aggregate::of(&[ours], row.published));
+        let differs = row.last.as_ref().and_then(|last| last.difference);
+        let remark = dataset.paper.and_then(|paper| paper.remark);
+        // The published homophily is rounded to two decimals.
+        row.remark = remark.filter(|_| differs.is_some_and(|d| d.abs() > 5e-3)).map(str::to_owned);
+        row
+    };
+    names.iter().enumerate().map(row).collect()
+}
+
+type Sizes = [(&'static str, Option<f64>); 5];
+
+fn sizes(counts: &Counts, homophily: Option<f64>) -> Sizes {
+    [
+        ("nodes", Some(counts.nodes as f64)),
+        ("edges", Some(counts.entries as f64)),
+        ("features", Some(counts.features as f64)),
+        ("classes", Some(counts.classes as f64)),
+        ("homophily", homophily.map(|share| 100.0 * share)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data;
+
+    fn run(seed: u64, best: f64) -> RunRow {
+        RunRow {
+            seed,
+            epochs: 1,
+            key: String::new(),
+            command: String::new(),
+            version: String::new(),
+            commits: vec![],
+            evaluations: 1,
+            best: Some(best),
+            best_epoch: Some(1),
+            best_split_std: None,
+            last: None,
+            paper_split: None,
+        }
+    }
+
+    fn scored(method: &str, runs: Vec<RunRow>) -> Row {
+        let values: Vec<f64> = runs.iter().filter_map(|r| r.best).collect();
+        let best = Aggregate::of(&values, None);
+        Row { best, runs, ..Row::empty("photo", method, "accuracy") }
+    }
+
+    #[test]
+    fn methods_are_paired_by_seed() {
+        let blnn = scored("BLNN", vec![run(1, 93.0), run(2, 94.0), run(3, 95.0)]);
+        let bgrl = scored("BGRL", vec![run(2, 93.5), run(1, 93.5)]);
+        let pairs = paired(Target::Classification, &[bgrl, blnn]);
+        assert_eq!(pairs.len(), 1, "nothing was scored by the other rules");
+        let seeds: Vec<(u64, f64)> =
+            pairs[0].differences.iter().map(|d| (d.seed, d.difference)).collect();
+        assert_eq!(seeds, [(1, -0.5), (2, 0.5)]);
+        assert_eq!((pairs[0].mean, pairs[0].wins, pairs[0].p_value), (0.0, 1, Some(1.0)));
+    }
+
+    #[test]
+    fn sizes_stand_beside_the_papers() {
+        let photo = data::find("photo").unwrap();
+        let rows = dataset_rows(photo, None);
+        assert_eq!(rows[1].published.unwrap().mean, 238_163.0);
+        assert!(rows.iter().all(|row| row.last.is_none()));
+        let cora = data::find("cora").unwrap();
+        let rows = dataset_rows(cora, Some(&cora.load(&[]).unwrap()));
+        assert_eq!(rows[0].last.as_ref().unwrap().mean, 2708.0);
+        assert!(rows.iter().all(|row| row.published.is_none()));
+    }
+}
