@@ -45,6 +45,12 @@ fn parse(message: impl Into<String>) -> Error {
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature that map_err takes")]
 fn damaged(cause: ParquetError) -> Error {
+    let cause = cause.to_string();
+    if cause.contains("Disabled feature") {
+        return parse(format!(
+            "is compressed in a way that is not read ({cause}); write it with snappy or zstd"
+        ));
+    }
     parse(format!("is not a whole parquet file ({cause}); write or copy it again"))
 }
 
