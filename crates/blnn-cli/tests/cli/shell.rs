@@ -8,7 +8,7 @@ fn every_shell_gets_a_script_that_knows_the_commands() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let (code, stdout, stderr) = finish(blnn(folder.path()).args(["completions", shell]));
         assert_eq!(code, 0, "{stderr}");
-        for word in ["train", "--eval-every", "similar"] {
+        for word in ["train", "eval-every", "similar"] {
             assert!(stdout.contains(word), "{shell} does not know {word}");
         }
     }
