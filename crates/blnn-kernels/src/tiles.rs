@@ -1,12 +1,12 @@
 //! Products of bfloat16 on a matrix unit: registers that hold 16 rows of 64 bytes, and one
 //! instruction that multiplies two of them into a third.
 //!
-//! All packing and blocking is written over the trait [`Tiles`], of which [`Emulated`] is plain
+//! All packing and blocking is written over the trait [`Tiles`], of which `Emulated` is plain
 //! Rust: everything but six one-line instructions of [`amx::Amx`] is tested on any machine.
 //!
 //! Operands are packed into tiles of 256 words, each a pair of values whose indices `k` in the
 //! summed dimension differ by 16 (see [`crate::bf16`]):
-//! - *rows* ([`Panels16`](crate::bf16::Panels16)): word `j` of row `i` is `(x[i][j], x[i][j + 16])`, the left operand of
+//! - *rows* ([`Panels16`]): word `j` of row `i` is `(x[i][j], x[i][j + 16])`, the left operand of
 //!   `A · B`;
 //! - *pairs*: word `n` of row `j` is `(x[j][n], x[j + 16][n])`, the right operand;
 //! - *turned*: pairs transposed, word `j` of row `m` is `(x[j][m], x[j + 16][m])`: the left
