@@ -4,6 +4,11 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
 
+pub(crate) use blnn::text::grouped;
+
+/// The exit code of work that was interrupted: 128 plus the number of SIGINT, as shells expect.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 /// Writes one line to stderr. A closed stderr must not end a training run, so failures are
 /// ignored.
 pub(crate) fn note(line: impl Display) {
@@ -21,18 +26,6 @@ pub(crate) fn report(error: &anyhow::Error) {
             told = cause;
         }
     }
-}
-
-/// A number with separators: 34493 → "34,493".
-pub(crate) fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .filter_map(|group| std::str::from_utf8(group).ok())
-        .collect();
-    groups.join(",")
 }
 
 /// A duration at the precision a person wants: "0.124 s", "58.2 s", "1.7 min", "3.1 h".

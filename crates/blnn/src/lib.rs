@@ -29,6 +29,7 @@ mod run;
 mod run_report;
 pub mod search;
 mod stored_run;
+pub mod text;
 mod train;
 mod trainer;
 

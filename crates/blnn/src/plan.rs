@@ -241,7 +241,7 @@ impl Plan {
 }
 
 /// The `f64` that prints like the `f32`: 0.1 stays 0.1 instead of 0.10000000149011612.
-fn as_written(value: f32) -> f64 {
+pub(crate) fn as_written(value: f32) -> f64 {
     value.to_string().parse().unwrap_or(f64::from(value))
 }
 

@@ -10,6 +10,7 @@ use crate::graph::Graph;
 use crate::report::{Figure, Report};
 use crate::run::Record;
 use crate::stored_run::StoredRun;
+use crate::text::grouped;
 
 /// How nodes are laid out on the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,19 +234,6 @@ fn provenance(run: &StoredRun) -> Vec<(String, String)> {
     }
     rows.push(("Page written by".to_owned(), format!("blnn {}", env!("CARGO_PKG_VERSION"))));
     rows
-}
-
-/// A number with separators: 34493 → "34,493".
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use crate::output::grouped;
 use crate::own_graph::OwnGraphArgs;
 
 /// List, describe and fetch the public graphs.
@@ -396,19 +397,6 @@ fn bar_style() -> ProgressStyle {
 fn progress_line(text: &str) {
     // With stderr closed there is nobody to tell.
     let _ = writeln!(io::stderr(), "{text}");
-}
-
-/// `238162` as `238,162`.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

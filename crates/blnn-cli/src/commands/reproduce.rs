@@ -12,11 +12,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::args::{Format, MachineArgs, at_least_one};
 use crate::commands::datasets::search_folders;
-use crate::output::{note, shell_word};
+use crate::output::{INTERRUPTED, note, shell_word};
 use crate::plan_progress::PlanProgress;
-
-/// The exit code of a plan that was interrupted: 128 plus the number of SIGINT.
-const INTERRUPTED: u8 = 130;
 
 /// Reproduce the paper's tables and figures.
 ///

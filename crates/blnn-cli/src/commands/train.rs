@@ -11,12 +11,9 @@ use serde_json::json;
 
 use crate::args::{Format as Shown, SettingArgs, TrainArgs};
 use crate::commands::{dataset_name, report};
-use crate::output::{duration, grouped, note, shell_word};
+use crate::output::{INTERRUPTED, duration, grouped, note, shell_word};
 use crate::progress::Progress;
 use crate::scoring::{Named, Scoring, Verdict};
-
-/// The exit code of a run that was interrupted: 128 plus the number of SIGINT, as shells expect.
-const INTERRUPTED: u8 = 130;
 
 pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let (plan, root) = resolve(args)?;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::config::Config;
 use crate::data;
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{Method, Objective, Plan};
+use crate::plan::{Method, Objective, Plan, as_written};
 
 use super::Options;
 use super::target::Target;
@@ -107,7 +107,7 @@ impl TrainingJob {
 
     /// τ, for the method that has one.
     pub fn temperature(&self) -> Option<f64> {
-        (self.plan.method == Method::Blnn).then(|| written(self.plan.temperature))
+        (self.plan.method == Method::Blnn).then(|| as_written(self.plan.temperature))
     }
 
     /// Whether τ is the one the authors chose for this data set.
@@ -169,11 +169,6 @@ impl TrainingJob {
     pub fn default_cadence(&self) -> usize {
         PAPER_CADENCE.min(self.plan.epochs.div_ceil(SHORT_EVALUATIONS))
     }
-}
-
-/// The `f64` that prints like the `f32`.
-fn written(value: f32) -> f64 {
-    value.to_string().parse().unwrap_or(f64::from(value))
 }
 
 /// Refuses assignments to settings that the plan itself varies.

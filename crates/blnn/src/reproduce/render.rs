@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::error::Result;
 use crate::published::{self, Metric, Value};
+use crate::text::grouped;
 
 use super::Options;
 use super::grid::Grid;
@@ -191,13 +192,6 @@ fn signed(metric: &str, value: f64) -> String {
     } else {
         text
     }
-}
-
-/// `238162` as `238,162`.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let groups = digits.as_bytes().rchunks(3).rev();
-    groups.map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
 }
 
 /// Two methods compared seed by seed.

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::encoding::{ColumnUse, Fate};
 use super::structural::Structural;
+use crate::text::grouped;
 
 /// What was understood of the files of a graph. [`Display`](fmt::Display) writes it for people,
 /// a line a subject.
@@ -212,14 +213,6 @@ fn listed(names: &[&str]) -> String {
     let more = names.len().saturating_sub(SHOWN);
     let shown = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     if more == 0 { shown } else { format!("{shown} and {} more", grouped(more)) }
-}
-
-/// `34493` as `34,493`.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let groups = digits.as_bytes().rchunks(3).rev();
-    let groups = groups.map(|group| String::from_utf8_lossy(group).into_owned());
-    groups.collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
