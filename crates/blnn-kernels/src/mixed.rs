@@ -7,7 +7,7 @@
 use crate::bf16::{Panels16, round_rows};
 use crate::panels::{PANEL, Panels, RowsMut, RowsRef};
 use crate::product::{self, Store};
-use crate::tiles::{self, Packed};
+use crate::tiles::Packed;
 
 /// How dense products compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub fn has_matrix_unit() -> bool {
         *ANSWER.get_or_init(|| {
             let named = std::env::var("BLNN_KERNELS").unwrap_or_default();
             let is_forced = crate::Isa::available().iter().any(|isa| isa.name() == named);
-            !is_forced && tiles::amx::available()
+            !is_forced && crate::tiles::amx::available()
         })
     }
     #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
@@ -189,11 +189,11 @@ macro_rules! with_tiles {
         match $arithmetic.0 {
             // SAFETY: this arithmetic is chosen only where the matrix unit was found usable.
             #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            Kind::Amx => unsafe { tiles::$function::<tiles::amx::Amx>($($argument),*) },
+            Kind::Amx => unsafe { crate::tiles::$function::<crate::tiles::amx::Amx>($($argument),*) },
             // SAFETY: plain Rust needs no instructions.
             #[cfg(test)]
             Kind::Emulated => unsafe {
-                tiles::$function::<tiles::emulated::Emulated>($($argument),*)
+                crate::tiles::$function::<crate::tiles::emulated::Emulated>($($argument),*)
             },
             Kind::F32 | Kind::Rounded => unreachable!("these have no tiles"),
         }
@@ -224,8 +224,10 @@ pub fn transposed_product(a: &Prepared<'_>, b: &Prepared<'_>, out: &mut Panels, 
     let arithmetic = same(a, b);
     assert_eq!(a.plain.rows(), b.plain.rows(), "transposed product: rows");
     if arithmetic.uses_tiles() {
-        let (a, b) = (&a.buffers.turned, &b.buffers.pairs);
-        with_tiles!(arithmetic, transposed_product(a, b, out, store));
+        with_tiles!(
+            arithmetic,
+            transposed_product(&a.buffers.turned, &b.buffers.pairs, out, store)
+        );
     } else {
         product::transposed_product(&a.floats(), &b.floats(), out, store);
     }
@@ -359,7 +361,7 @@ mod tests {
     #[test]
     #[ignore = "needs AMX"]
     fn needs_amx_products_have_the_bits_of_their_twin() {
-        assert!(tiles::amx::available(), "this CPU or system has no AMX");
+        assert!(crate::tiles::amx::available(), "this CPU or system has no AMX");
         let amx = Arithmetic(Kind::Amx);
         for shape in SHAPES {
             for store in [Store::Overwrite, Store::Add] {
