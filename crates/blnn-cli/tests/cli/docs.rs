@@ -1,4 +1,4 @@
-//! The commands of docs/DATA.md, run as they stand there, from top to bottom in one folder.
+//! The commands of the guide in docs/, run as they stand there.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -129,30 +129,75 @@ fn prepare(folder: &Path) {
     fs::write(folder.join("classes.npy"), classes).unwrap();
 }
 
-#[test]
-fn the_commands_for_own_graphs_do_what_the_text_says() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/DATA.md");
+/// Runs the commands of a page as they stand there, from top to bottom in one folder; returns all
+/// that they printed.
+fn run_page(name: &str, folder: &Path) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
     let text = fs::read_to_string(path).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    prepare(folder.path());
     let program = Path::new(env!("CARGO_BIN_EXE_blnn")).parent().unwrap();
     let search = std::env::var("PATH").unwrap_or_default();
     let search = format!("{}:{search}", program.display());
-    let commands = blocks(&text, "sh");
-    assert!(commands.len() >= 5, "the examples are found");
+    let scripts = blocks(&text, "sh");
+    assert!(!scripts.is_empty(), "{name}: the examples are found");
     let mut all = String::new();
-    for script in commands {
+    for script in scripts {
         let mut shell = Command::new("sh");
-        shell.args(["-eu", "-c", &script]).current_dir(folder.path()).env("PATH", &search);
-        let (code, _, stderr) = told(&shell.output().unwrap());
-        assert_eq!(code, 0, "{script}\n{stderr}");
-        all += &stderr;
+        shell.args(["-eu", "-c", &script]).current_dir(folder).env("PATH", &search);
+        let (code, stdout, stderr) = told(&shell.output().unwrap());
+        assert_eq!(code, 0, "{name}: {script}\n{stderr}");
+        all = all + &stdout + &stderr;
     }
     // What the text says is printed is printed.
-    let shown = blocks(&text, "text").remove(0);
-    assert!(all.contains(&shown), "{shown}\nis not in\n{all}");
+    for shown in blocks(&text, "text") {
+        assert!(all.contains(&shown), "{name}: {shown}\nis not in\n{all}");
+    }
+    all
+}
+
+#[test]
+fn the_graphs() {
+    let folder = tempfile::tempdir().unwrap();
+    prepare(folder.path());
+    let all = run_page("DATA.md", folder.path());
     assert!(all.contains("`who` → `whom`") && all.contains("`column 1` → `column 3`"), "{all}");
     for name in ["csv", "npz", "parquet", "w2v.txt", "vectors.tsv", "metadata.tsv"] {
         assert!(folder.path().join("runs/saved").join(format!("embeddings.{name}")).exists());
+    }
+}
+
+#[test]
+fn quick_start() {
+    let folder = tempfile::tempdir().unwrap();
+    run_page("QUICKSTART.md", folder.path());
+    assert!(folder.path().join("friends.html").exists());
+    assert!(folder.path().join("runs/friends-blnn-seed1/embeddings.parquet").exists());
+}
+
+#[test]
+fn the_method() {
+    run_page("METHOD.md", tempfile::tempdir().unwrap().path());
+}
+
+#[test]
+fn choosing_settings() {
+    run_page("SETTINGS.md", tempfile::tempdir().unwrap().path());
+}
+
+#[test]
+fn questions() {
+    let folder = tempfile::tempdir().unwrap();
+    run_page("FAQ.md", folder.path());
+    assert!(folder.path().join("blnn.bash").exists() && folder.path().join("man1").exists());
+}
+
+/// A page that nobody runs would go stale.
+#[test]
+fn every_page_with_commands_is_run() {
+    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let run = ["DATA.md", "QUICKSTART.md", "METHOD.md", "SETTINGS.md", "FAQ.md"];
+    for page in fs::read_dir(docs).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = page.file_name().unwrap().to_str().unwrap();
+        let commands = fs::read_to_string(&page).is_ok_and(|text| text.contains("```sh\n"));
+        assert!(!commands || run.contains(&name), "{name} has commands");
     }
 }
