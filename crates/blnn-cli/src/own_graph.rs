@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use blnn::data::own::{self, ColumnNames, Encoding, OwnGraph, Structural};
-use blnn::{Graph, data};
+use blnn::data::own::{self, ColumnNames, Encoding, Loaded, Origin, OwnGraph, Structural};
+use blnn::{Graph, Model, data};
 use blnn_kernels::Threads;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -66,6 +66,35 @@ fn structural() -> impl TypedValueParser<Value = Structural> {
         let known = Structural::ALL.into_iter().find(|kind| kind.name() == name);
         known.ok_or("no such features")
     })
+}
+
+/// Where a graph is to come from.
+enum Source<'a> {
+    /// A data set, or a file with no options.
+    Known(&'a str),
+    /// The user's own files.
+    Files(OwnGraph),
+}
+
+/// Says what was understood of a user's files.
+fn told(loaded: Loaded) -> LoadedGraph {
+    note(loaded.understood.to_string().trim_end());
+    LoadedGraph { graph: loaded.graph, encoding: Some(loaded.encoding) }
+}
+
+/// A run on a data set takes features that are used as they are only: it has no names to find
+/// columns by.
+fn check_matrix(model: &Model, request: &OwnGraph, loaded: &Loaded) -> Result<()> {
+    if loaded.encoding.origin() == Some(Origin::Matrix) {
+        return Ok(());
+    }
+    bail!(
+        "{}: the run was trained on the data set `{}` and has no features.json, so columns cannot \
+         be found by name; give its {} features as a matrix (.npy or .npz)",
+        request.nodes.as_ref().unwrap_or(&request.edges).display(),
+        model.header().graph,
+        model.features()
+    )
 }
 
 /// A graph, and how its features were made if it is the user's own.
@@ -139,30 +168,74 @@ impl OwnGraphArgs {
         data_dir: Option<&Path>,
         threads: &Threads,
     ) -> Result<LoadedGraph> {
-        let path = match (&self.edges, named) {
+        let source = match (named, &self.edges) {
+            (None, None) => self.source(Some("cora"))?,
+            _ => self.source(named)?,
+        };
+        match source {
+            Some(Source::Files(request)) => Ok(told(own::read(&request, threads)?)),
+            Some(Source::Known(name)) => self.load_known(name, data_dir),
+            None => bail!("name a graph, or its files with --edges"),
+        }
+    }
+
+    /// Loads what the user named for a trained model, whose features are found by their names;
+    /// `None` if nothing was named.
+    pub(crate) fn load_for(
+        &self,
+        model: &Model,
+        named: Option<&str>,
+        data_dir: Option<&Path>,
+        threads: &Threads,
+    ) -> Result<Option<Graph>> {
+        let loaded = match (self.source(named)?, model.encoding()) {
+            (None, _) => return Ok(None),
+            (Some(Source::Files(request)), Some(encoding)) => {
+                told(own::read_as(&request, encoding, threads)?)
+            }
+            (Some(Source::Files(request)), None) => {
+                let loaded = own::read(&request, threads)?;
+                check_matrix(model, &request, &loaded)?;
+                told(loaded)
+            }
+            (Some(Source::Known(name)), encoding) => {
+                let other = encoding.filter(|e| e.origin() != Some(Origin::Matrix));
+                if let Some(other) = other {
+                    let trained = other.describe();
+                    bail!("{name}: the run was trained with {trained}; name files with --edges");
+                }
+                self.load_known(name, data_dir)?
+            }
+        };
+        Ok(Some(loaded.graph))
+    }
+
+    /// What the user named.
+    fn source<'a>(&self, named: Option<&'a str>) -> Result<Option<Source<'a>>> {
+        let edges = match (&self.edges, named) {
             (Some(_), Some(named)) => {
                 bail!("`{named}` and --edges are two graphs; leave one of them out")
             }
             (Some(edges), None) => edges.clone(),
-            (None, named) => {
-                let named = named.unwrap_or("cora");
+            (None, Some(named)) => {
                 let is_table = data::find(named).is_none() && Path::new(named).is_file();
                 let is_json = Path::new(named).extension().is_some_and(|e| e == "json");
                 if !is_table || is_json {
-                    return self.load_known(named, data_dir);
+                    return Ok(Some(Source::Known(named)));
                 }
                 PathBuf::from(named)
             }
+            (None, None) => match self.given() {
+                Some(flag) => bail!("{flag} is about files; name those of the graph with --edges"),
+                None => return Ok(None),
+            },
         };
-        let request = OwnGraph {
-            edges: path,
+        Ok(Some(Source::Files(OwnGraph {
+            edges,
             nodes: self.nodes.clone(),
             columns: self.columns(),
             features: self.features,
-        };
-        let loaded = own::read(&request, threads)?;
-        note(loaded.understood.to_string().trim_end());
-        Ok(LoadedGraph { graph: loaded.graph, encoding: Some(loaded.encoding) })
+        })))
     }
 
     fn load_known(&self, named: &str, data_dir: Option<&Path>) -> Result<LoadedGraph> {

@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use blnn_kernels::Threads;
 
+use super::encoding::Encoding;
 use super::endpoints::{EndPoints, Unknown};
+use super::known::Known;
 use super::matrices::{SparseMatrix, WholeGraph, pairs};
 use super::node_table::NodeTable;
 use super::parquet_table::ParquetTable;
@@ -163,12 +165,16 @@ pub(super) enum NodeFile {
     Matrix(Features),
 }
 
-/// Reads the file of the nodes.
-pub(super) fn nodes(path: &Path, columns: &ColumnNames) -> Result<(NodeFile, FileNote)> {
+/// Reads the file of the nodes; with `known`, only the columns that a model was trained with.
+pub(super) fn nodes(
+    path: &Path,
+    columns: &ColumnNames,
+    known: Option<&Known<'_>>,
+) -> Result<(NodeFile, FileNote)> {
     noted(path, || match Kind::of(path)? {
-        Kind::Text => text_nodes(path, columns),
+        Kind::Text => text_nodes(path, columns, known),
         Kind::Parquet => {
-            let table = ParquetTable::open(path)?.nodes(columns)?;
+            let table = ParquetTable::open(path)?.nodes(columns, known)?;
             let read_as = format!("parquet; ids in `{}`", table.id_name);
             Ok((NodeFile::Table(table), read_as))
         }
@@ -187,8 +193,12 @@ pub(super) fn nodes(path: &Path, columns: &ColumnNames) -> Result<(NodeFile, Fil
     })
 }
 
-fn text_nodes(path: &Path, columns: &ColumnNames) -> Result<(NodeFile, String)> {
-    let (nodes, table) = node_text::read(&|| TextTable::open(path), columns)?;
+fn text_nodes(
+    path: &Path,
+    columns: &ColumnNames,
+    known: Option<&Known<'_>>,
+) -> Result<(NodeFile, String)> {
+    let (nodes, table) = node_text::read(&|| TextTable::open(path), columns, known)?;
     let read_as = format!("{}; ids in `{}`", about_text(&table), nodes.id_name);
     Ok((NodeFile::Table(nodes), read_as))
 }
@@ -267,7 +277,9 @@ fn numbered<T: Ord + ToString>(values: &[T]) -> (Vec<u32>, Vec<String>) {
 /// # Errors
 /// If the table cannot be read or has no such column.
 pub fn labels(path: &Path, columns: &ColumnNames) -> Result<(Vec<String>, Vec<u32>, Vec<String>)> {
-    let (NodeFile::Table(table), _) = nodes(path, columns)? else {
+    // No column but those of ids and classes matters here.
+    let none = Encoding { features: Vec::new() };
+    let (NodeFile::Table(table), _) = nodes(path, columns, Some(&Known::of(&none)))? else {
         return Err(parse("is a matrix; labels need a table of nodes").at(path.display()));
     };
     let ids = (0..table.ids.len()).map(|row| table.ids.text(row).into_owned()).collect();

@@ -29,11 +29,13 @@ mod encoding;
 mod endpoints;
 mod files;
 mod ids;
+mod known;
 mod matrices;
 mod node_table;
 mod node_text;
 mod parquet_table;
 mod record;
+mod saved;
 mod structural;
 mod text_edges;
 mod text_table;
@@ -43,10 +45,11 @@ use std::path::{Path, PathBuf};
 
 use blnn_kernels::Threads;
 
-pub use encoding::{ColumnUse, Encoding, Fate, Feature, Rule};
+pub use encoding::{ColumnUse, Encoding, Fate, Feature, Origin, Rule};
 pub use files::labels;
+pub use known::Unseen;
 pub use structural::Structural;
-pub use understood::{FeatureSource, FileNote, IdKind, LabelNote, Understood};
+pub use understood::{FeatureSource, FileNote, IdKind, LabelNote, Understood, Why};
 
 use crate::error::Result;
 use crate::graph::Graph;
@@ -105,7 +108,47 @@ pub struct Loaded {
 /// If a file cannot be read, is not of a known kind or is damaged, or if the files do not belong
 /// together. The message names file, place and remedy.
 pub fn read(request: &OwnGraph, threads: &Threads) -> Result<Loaded> {
-    assemble::graph(request, threads)
+    assemble::graph(request, None, threads)
+}
+
+/// Reads a graph for a model that was trained with the features of `encoding`: they are found by
+/// their names and scaled as they were at training, whatever the order of the columns. Other
+/// columns are left out, and [`Understood`] says which.
+///
+/// # Errors
+/// As for [`read`], and if a column is missing or holds another type of values, if a matrix has
+/// another width, or if the features come from another kind of file.
+///
+/// # Examples
+/// ```
+/// use blnn::data::own::{OwnGraph, read, read_as};
+/// use blnn::Features;
+/// use blnn_kernels::Threads;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (folder, threads) = (tempfile::tempdir()?, Threads::new(1));
+/// let write = |name: &str, text: &str| {
+///     let path = folder.path().join(name);
+///     std::fs::write(&path, text).map(|()| path)
+/// };
+/// let trained = OwnGraph {
+///     nodes: Some(write("nodes.csv", "id,age,land\nann,20,de\nbob,40,fr\ncy,60,fr\ndi,0,de\n")?),
+///     ..OwnGraph::new(write("edges.csv", "source,target\nann,bob\nbob,cy\n")?)
+/// };
+/// let encoding = read(&trained, &threads)?.encoding;
+/// let new = OwnGraph {
+///     nodes: Some(write("new.csv", "id,land,shoes,age\nzoe,fr,3,30\nyan,it,,30\n")?),
+///     ..OwnGraph::new(write("new-edges.csv", "source,target\nzoe,yan\n")?)
+/// };
+/// let loaded = read_as(&new, &encoding, &threads)?;
+/// assert_eq!(encoding.names(), ["age", "land=de", "land=fr"]);
+/// let Features::Dense(x) = loaded.graph.features() else { panic!("dense") };
+/// assert_eq!((x.row(0), x.row(1)), (&[0.0, 0.0, 1.0][..], &[0.0, 0.0, 0.0][..]));
+/// assert_eq!(loaded.understood.unseen[0].example, "it");
+/// # Ok(())
+/// # }
+/// ```
+pub fn read_as(request: &OwnGraph, encoding: &Encoding, threads: &Threads) -> Result<Loaded> {
+    assemble::graph(request, Some(encoding), threads)
 }
 
 /// The name of a graph after its file: without folders and endings.

@@ -3,10 +3,14 @@
 use super::ColumnNames;
 use super::columns::{find_id, told};
 use super::ids::{IdColumn, Interner, NodeIds};
+use super::known::{Known, Names};
 use crate::error::{Error, ErrorKind, Result};
 
 /// A column of more different texts than this holds names, not kinds: it is left out.
 pub(crate) const MOST_KINDS: usize = 64;
+
+/// The code of a text that a model does not know.
+const UNSEEN: u8 = u8::MAX;
 
 /// A table of nodes in memory.
 #[derive(Debug)]
@@ -31,6 +35,15 @@ pub(crate) enum Cells {
     Numbers { rows: Vec<u32>, values: Vec<f32> },
     /// The number of each row's text.
     Kinds { codes: Vec<u8>, texts: Interner },
+    /// The number of each row's text among those that a model knows, or [`UNSEEN`].
+    Known {
+        codes: Vec<u8>,
+        texts: Interner,
+        /// How many rows hold a text that the model does not know.
+        unseen: usize,
+        /// The first such text.
+        example: Option<String>,
+    },
     /// More than [`MOST_KINDS`] different texts.
     ManyTexts,
     /// Left out because the user said so, or because of its type, named here.
@@ -70,6 +83,21 @@ impl Roles {
         let skip = |wanted: &String| column(wanted, "--skip-column");
         let skipped = columns.skip.iter().map(skip).collect::<Result<_>>()?;
         Ok(Self { id, label, skipped })
+    }
+
+    /// Refuses a table of columns called `names` that lacks one which a model needs.
+    pub(crate) fn check(&self, known: &Known<'_>, names: &[String]) -> Result<()> {
+        let skipped: Vec<&str> = self.skipped.iter().map(|&c| names[c].as_str()).collect();
+        let is_other =
+            |&c: &usize| c != self.id && Some(c) != self.label && !self.skipped.contains(&c);
+        let others: Vec<&str> =
+            (0..names.len()).filter(is_other).map(|c| names[c].as_str()).collect();
+        known.check(Names {
+            id: &names[self.id],
+            label: self.label.map(|label| names[label].as_str()),
+            skipped: &skipped,
+            others: &others,
+        })
     }
 }
 
@@ -197,6 +225,16 @@ impl Column {
         Self { name, cells }
     }
 
+    /// A column of texts, of which those of `texts` are known.
+    pub(crate) fn known(name: String, texts: &[&str]) -> Self {
+        let mut known = Interner::default();
+        for text in texts {
+            known.intern(text);
+        }
+        let cells = Cells::Known { codes: Vec::new(), texts: known, unseen: 0, example: None };
+        Self { name, cells }
+    }
+
     pub(crate) fn skipped(name: String, why: &'static str) -> Self {
         Self { name, cells: Cells::Skipped(why) }
     }
@@ -214,7 +252,16 @@ impl Column {
                     shortened(text)
                 ))),
             },
-            Cells::Kinds { .. } if is_missing(text) => Err(self.missing()),
+            Cells::Kinds { .. } | Cells::Known { .. } if is_missing(text) => Err(self.missing()),
+            Cells::Known { codes, texts, unseen, example } => {
+                let code = texts.find(text).and_then(|code| u8::try_from(code).ok());
+                codes.push(code.unwrap_or(UNSEEN));
+                if code.is_none() {
+                    *unseen += 1;
+                    example.get_or_insert_with(|| shortened(text));
+                }
+                Ok(())
+            }
             Cells::Kinds { codes, texts } => {
                 let code = texts.intern(text).0 as usize;
                 if code >= MOST_KINDS {

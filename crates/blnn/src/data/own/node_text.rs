@@ -2,17 +2,20 @@
 
 use super::ColumnNames;
 use super::columns::{find_id, told};
+use super::known::{Found, Known};
 use super::node_table::{Column, Filling, NodeTable, Roles, is_missing, number};
 use super::text_table::TextTable;
 use crate::error::Result;
 
-/// Reads the whole node table that `open` opens.
+/// Reads the whole node table that `open` opens; with `known`, only the columns that a model was
+/// trained with.
 pub(crate) fn read<'a>(
     open: &dyn Fn() -> Result<TextTable<'a>>,
     columns: &ColumnNames,
+    known: Option<&Known<'_>>,
 ) -> Result<(NodeTable, TextTable<'a>)> {
     let mut table = open()?;
-    let filling = fill(&mut table, columns)?;
+    let filling = fill(&mut table, columns, known)?;
     let read = filling.finish().map_err(|(row, fault)| {
         let record = row + usize::from(table.header().is_some());
         let line = open().and_then(|again| again.line_of_record(record));
@@ -21,8 +24,12 @@ pub(crate) fn read<'a>(
     Ok((read, table))
 }
 
-fn fill(table: &mut TextTable<'_>, columns: &ColumnNames) -> Result<Filling> {
-    if !columns.no_header && has_header(table, columns) {
+fn fill(
+    table: &mut TextTable<'_>,
+    columns: &ColumnNames,
+    known: Option<&Known<'_>>,
+) -> Result<Filling> {
+    if !columns.no_header && has_header(table, columns, known) {
         table.take_header()?;
     }
     let roles = Roles::find(table.header().unwrap_or_default(), table.width(), columns)?;
@@ -30,7 +37,12 @@ fn fill(table: &mut TextTable<'_>, columns: &ColumnNames) -> Result<Filling> {
     let mut filling = Filling::new(table.column_name(roles.id), label);
     let places: Vec<usize> =
         (0..table.width()).filter(|&c| c != roles.id && Some(c) != roles.label).collect();
-    filling.columns = places.iter().map(|&place| new_column(table, place, &roles)).collect();
+    if let Some(known) = known {
+        let names: Vec<String> = (0..table.width()).map(|c| table.column_name(c)).collect();
+        roles.check(known, &names)?;
+    }
+    let column = |&place: &usize| new_column(table, place, &roles, known);
+    filling.columns = places.iter().map(column).collect::<Result<_>>()?;
     table.for_each(|record| {
         let row = filling.rows();
         filling.push_id(&record.text(roles.id)?)?;
@@ -46,26 +58,43 @@ fn fill(table: &mut TextTable<'_>, columns: &ColumnNames) -> Result<Filling> {
 }
 
 /// An empty column for what the first records hold.
-fn new_column(table: &TextTable<'_>, place: usize, roles: &Roles) -> Column {
+fn new_column(
+    table: &TextTable<'_>,
+    place: usize,
+    roles: &Roles,
+    known: Option<&Known<'_>>,
+) -> Result<Column> {
     let name = table.column_name(place);
     if roles.skipped.contains(&place) {
-        return Column::skipped(name, "as told");
+        return Ok(Column::skipped(name, "as told"));
     }
     let mut cells = table.sample().iter().filter_map(|row| row.get(place));
     // A column whose first cells are all empty has to fail, as numbers or as texts.
-    let is_number = cells.all(|cell| number(cell).is_some() || is_missing(cell));
-    if is_number { Column::numbers(name) } else { Column::kinds(name) }
+    let text = cells.find(|cell| number(cell).is_none() && !is_missing(cell));
+    match (known, text) {
+        (Some(known), None) if known.has_number_among_texts(&name) => {
+            known.column(name, Found::Texts(None))
+        }
+        (Some(known), None) => known.column(name, Found::Numbers),
+        (Some(known), Some(text)) => known.column(name, Found::Texts(Some(text))),
+        (None, None) => Ok(Column::numbers(name)),
+        (None, Some(_)) => Ok(Column::kinds(name)),
+    }
 }
 
 /// The first record is the header if it names a column that is told or known, or if it has no
 /// number where the records below it do.
-fn has_header(table: &TextTable<'_>, columns: &ColumnNames) -> bool {
+fn has_header(table: &TextTable<'_>, columns: &ColumnNames, known: Option<&Known<'_>>) -> bool {
     let Some((first, rest)) = table.sample().split_first() else {
         return false;
     };
     let named = [&columns.id, &columns.label].into_iter().flatten().chain(&columns.skip);
     let mut named = named.filter(|name| name.parse::<usize>().is_err());
-    if find_id(first).is_some() || named.any(|name| told(first, 0, name, "").is_ok()) {
+    let is_known = |cell: &String| known.is_some_and(|known| known.needs(cell));
+    if find_id(first).is_some()
+        || first.iter().any(is_known)
+        || named.any(|name| told(first, 0, name, "").is_ok())
+    {
         return true;
     }
     let no_number = first.iter().all(|cell| number(cell).is_none());
@@ -84,7 +113,7 @@ mod tests {
 
     fn table(text: &str, columns: &ColumnNames) -> Result<NodeTable> {
         let open = || TextTable::new(Chunks::new(text.as_bytes())?);
-        read(&open, columns).map(|(table, _)| table)
+        read(&open, columns, None).map(|(table, _)| table)
     }
 
     fn labelled(label: &str) -> ColumnNames {

@@ -14,7 +14,8 @@ use parquet::schema::types::ColumnDescriptor;
 use super::ColumnNames;
 use super::columns::{find_ends, told};
 use super::endpoints::EndPoints;
-use super::node_table::{Column, Filling, NodeTable, Roles};
+use super::known::{Found, Known};
+use super::node_table::{Cells, Column, Filling, NodeTable, Roles};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Rows that are decoded at once.
@@ -141,13 +142,20 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         )))
     }
 
-    /// Reads a node table.
-    pub(crate) fn nodes(&self, columns: &ColumnNames) -> Result<NodeTable> {
-        guarded(|| self.read_nodes(columns))
+    /// Reads a node table; with `known`, only the columns that a model was trained with.
+    pub(crate) fn nodes(
+        &self,
+        columns: &ColumnNames,
+        known: Option<&Known<'_>>,
+    ) -> Result<NodeTable> {
+        guarded(|| self.read_nodes(columns, known))
     }
 
-    fn read_nodes(&self, columns: &ColumnNames) -> Result<NodeTable> {
+    fn read_nodes(&self, columns: &ColumnNames, known: Option<&Known<'_>>) -> Result<NodeTable> {
         let roles = Roles::find(&self.names, self.names.len(), columns)?;
+        if let Some(known) = known {
+            roles.check(known, &self.names)?;
+        }
         self.check_ids(roles.id, "--id-column")?;
         let label = roles.label.map(|label| self.names[label].clone());
         if let Some(label) = roles.label {
@@ -173,10 +181,13 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         }
         let rest = (0..self.names.len()).filter(|&c| c != roles.id && Some(c) != roles.label);
         for place in rest.collect::<Vec<_>>() {
-            if self.contents[place] == Content::Vectors && !roles.skipped.contains(&place) {
+            let needed = known.is_none_or(|known| known.needs(&self.names[place]));
+            let is_list = self.contents[place] == Content::Vectors;
+            if is_list && needed && !roles.skipped.contains(&place) {
                 filling.columns.extend(self.vectors(place, filling.rows())?);
             } else {
-                filling.columns.push(self.feature(place, &roles, filling.rows())?);
+                let column = self.new_column(place, &roles, known)?;
+                filling.columns.push(self.feature(place, column, filling.rows())?);
             }
         }
         filling.finish().map_err(|(row, fault)| at_row(fault, row + 1))
@@ -215,18 +226,37 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         check_length(row, filling.rows())
     }
 
-    fn feature(&self, place: usize, roles: &Roles, rows: usize) -> Result<Column> {
+    /// An empty column for what the file holds at a place.
+    fn new_column(&self, place: usize, roles: &Roles, known: Option<&Known<'_>>) -> Result<Column> {
         let name = self.names[place].clone();
-        let mut column = match self.contents[place] {
-            _ if roles.skipped.contains(&place) => return Ok(Column::skipped(name, "as told")),
+        if roles.skipped.contains(&place) {
+            return Ok(Column::skipped(name, "as told"));
+        }
+        if let Some(known) = known {
+            let found = match self.contents[place] {
+                Content::Texts => Found::Texts(None),
+                Content::Integers | Content::Numbers => Found::Numbers,
+                Content::Vectors => Found::Other("lists of numbers"),
+                Content::Other(kind) => Found::Other(kind),
+            };
+            return known.column(name, found);
+        }
+        Ok(match self.contents[place] {
             // What pandas adds when it saves a table with its index.
             _ if name.starts_with("__index_level_") => {
-                return Ok(Column::skipped(name, "the index of a data frame"));
+                Column::skipped(name, "the index of a data frame")
             }
-            Content::Other(kind) => return Ok(Column::skipped(name, kind)),
+            Content::Other(kind) => Column::skipped(name, kind),
             Content::Texts => Column::kinds(name),
             Content::Integers | Content::Numbers | Content::Vectors => Column::numbers(name),
-        };
+        })
+    }
+
+    /// Fills a column with the cells at a place.
+    fn feature(&self, place: usize, mut column: Column, rows: usize) -> Result<Column> {
+        if matches!(column.cells, Cells::Skipped(_)) {
+            return Ok(column);
+        }
         let mut row = 0;
         for group in 0..self.file.num_row_groups() {
             let mut cells = self.column(group, place)?;
