@@ -9,6 +9,7 @@ mod output;
 mod own_graph;
 mod plan_progress;
 mod progress;
+mod run_graph;
 mod scoring;
 
 use std::io;

@@ -77,9 +77,9 @@ enum Source<'a> {
 }
 
 /// Says what was understood of a user's files.
-fn told(loaded: Loaded) -> LoadedGraph {
+fn told(loaded: Loaded, files: OwnGraph) -> LoadedGraph {
     note(loaded.understood.to_string().trim_end());
-    LoadedGraph { graph: loaded.graph, encoding: Some(loaded.encoding) }
+    LoadedGraph { graph: loaded.graph, encoding: Some(loaded.encoding), files: Some(files) }
 }
 
 /// A run on a data set takes features that are used as they are only: it has no names to find
@@ -102,6 +102,25 @@ fn check_matrix(model: &Model, request: &OwnGraph, loaded: &Loaded) -> Result<()
 pub(crate) struct LoadedGraph {
     pub(crate) graph: Graph,
     pub(crate) encoding: Option<Encoding>,
+    /// The user's own files.
+    pub(crate) files: Option<OwnGraph>,
+}
+
+impl From<&OwnGraph> for OwnGraphArgs {
+    fn from(graph: &OwnGraph) -> Self {
+        let ColumnNames { source, target, id, label, skip, no_header } = graph.columns.clone();
+        Self {
+            edges: Some(graph.edges.clone()),
+            nodes: graph.nodes.clone(),
+            label,
+            id_column: id,
+            source_column: source,
+            target_column: target,
+            skip_column: skip,
+            no_header,
+            features: graph.features,
+        }
+    }
 }
 
 impl OwnGraphArgs {
@@ -173,10 +192,23 @@ impl OwnGraphArgs {
             _ => self.source(named)?,
         };
         match source {
-            Some(Source::Files(request)) => Ok(told(own::read(&request, threads)?)),
+            Some(Source::Files(request)) => Ok(told(own::read(&request, threads)?, request)),
             Some(Source::Known(name)) => self.load_known(name, data_dir),
             None => bail!("name a graph, or its files with --edges"),
         }
+    }
+
+    /// Loads what the user named, if anything was.
+    pub(crate) fn load_named(
+        &self,
+        named: Option<&str>,
+        data_dir: Option<&Path>,
+        threads: &Threads,
+    ) -> Result<Option<Graph>> {
+        Ok(match self.source(named)? {
+            None => None,
+            Some(_) => Some(self.load(named, data_dir, threads)?.graph),
+        })
     }
 
     /// Loads what the user named for a trained model, whose features are found by their names;
@@ -191,12 +223,12 @@ impl OwnGraphArgs {
         let loaded = match (self.source(named)?, model.encoding()) {
             (None, _) => return Ok(None),
             (Some(Source::Files(request)), Some(encoding)) => {
-                told(own::read_as(&request, encoding, threads)?)
+                told(own::read_as(&request, encoding, threads)?, request)
             }
             (Some(Source::Files(request)), None) => {
                 let loaded = own::read(&request, threads)?;
                 check_matrix(model, &request, &loaded)?;
-                told(loaded)
+                told(loaded, request)
             }
             (Some(Source::Known(name)), encoding) => {
                 let other = encoding.filter(|e| e.origin() != Some(Origin::Matrix));
@@ -245,6 +277,8 @@ impl OwnGraphArgs {
                 "{flag} is for a graph of your own, and `{named}` needs no flags; give --edges FILE"
             );
         }
-        Ok(LoadedGraph { graph, encoding: None })
+        let files = data::find(named).is_none().then(|| Path::new(named));
+        let files = files.filter(|path| path.is_file()).map(OwnGraph::new);
+        Ok(LoadedGraph { graph, encoding: None, files })
     }
 }

@@ -7,14 +7,14 @@ use blnn_kernels::{Matrix, Threads};
 use crate::augment::Views;
 use crate::checkpoint::{Checkpoint, Header};
 use crate::config::Config;
-use crate::data::own::Encoding;
+use crate::data::own::{Encoding, OwnGraph};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::nn::{Clock, Encoder, Inputs, Memory, Parameters, Run, RunningStatistics, Shape};
 use crate::order::Order;
 use crate::plan::Plan;
 use crate::run::RunFolder;
-use crate::stored_run::{no_run, read_encoding};
+use crate::stored_run::{no_run, read_encoding, read_own_graph};
 use crate::text::grouped;
 use crate::trainer::inference::{represent, running_names};
 
@@ -53,6 +53,7 @@ pub struct Model {
     plan: Plan,
     features: usize,
     encoding: Option<Encoding>,
+    own_graph: Option<OwnGraph>,
     /// Every parameter of the encoder, by name.
     parameters: Vec<(String, Matrix)>,
     running: Vec<RunningStatistics>,
@@ -85,7 +86,7 @@ impl Model {
             let place = run.join("features.json");
             return Err(Error::new(ErrorKind::Checkpoint, message).at(place.display()));
         }
-        Ok(Self { encoding, ..model })
+        Ok(Self { encoding, own_graph: read_own_graph(run)?, ..model })
     }
 
     /// The model of a checkpoint.
@@ -112,7 +113,8 @@ impl Model {
             let slot = statistic.values_mut(&mut running);
             *slot = checkpoint.take(&statistic.name, (1, slot.len()))?.into_vec();
         }
-        Ok(Self { header, plan, features, encoding: None, parameters, running })
+        let (encoding, own_graph) = (None, None);
+        Ok(Self { header, plan, features, encoding, own_graph, parameters, running })
     }
 
     /// What the checkpoint says about itself: graph, epoch, seed.
@@ -134,6 +136,11 @@ impl Model {
     /// the run was trained on a public data set.
     pub fn encoding(&self) -> Option<&Encoding> {
         self.encoding.as_ref()
+    }
+
+    /// Where the files of the training graph were, if it was the user's own.
+    pub fn own_graph(&self) -> Option<&OwnGraph> {
+        self.own_graph.as_ref()
     }
 
     /// Whether the graph is the one that the model was trained on.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::checkpoint::{Checkpoint, Header};
 use crate::data::npy;
-use crate::data::own::Encoding;
+use crate::data::own::{Encoding, OwnGraph};
 use crate::error::{Error, ErrorKind, Result};
 use crate::run::{Record, read_records};
 
@@ -117,6 +117,14 @@ impl StoredRun {
         Ok(Some((matrix, ids)))
     }
 
+    /// Where the files of the user's own graph were, if the run was trained on one.
+    ///
+    /// # Errors
+    /// If graph.json cannot be read or is not what it should be.
+    pub fn own_graph(&self) -> Result<Option<OwnGraph>> {
+        read_own_graph(&self.root)
+    }
+
     /// As [`embeddings`](Self::embeddings), where they are needed.
     ///
     /// # Errors
@@ -143,6 +151,14 @@ pub(crate) fn no_run(root: &Path) -> Error {
 /// If features.json cannot be read or is not what it should be.
 pub(crate) fn read_encoding(root: &Path) -> Result<Option<Encoding>> {
     read_json(&root.join("features.json"), "does not say how features are made")
+}
+
+/// Where the files of a run's graph were, if it is the user's own.
+///
+/// # Errors
+/// If graph.json cannot be read or is not what it should be.
+pub(crate) fn read_own_graph(root: &Path) -> Result<Option<OwnGraph>> {
+    read_json(&root.join("graph.json"), "does not say where a graph is")
 }
 
 /// What a file of JSON holds, if it is there.

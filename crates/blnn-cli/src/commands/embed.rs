@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use blnn::export::{Embedding, Format, Provenance};
-use blnn::{Graph, Matrix, Model, data};
+use blnn::{Graph, Matrix, Model};
 use blnn_kernels::Threads;
 use clap::Args;
 use serde_json::json;
 
 use crate::args::{MachineArgs, export_format};
-use crate::commands::load_graph;
 use crate::output::{duration, grouped, note, shell_word};
 use crate::own_graph::OwnGraphArgs;
+use crate::run_graph::{Tell, TrainedOn};
 
 /// Embed a graph with a trained run, without training again.
 ///
@@ -91,16 +91,16 @@ fn find_graph(args: &EmbedArgs, model: &Model, threads: &Threads) -> anyhow::Res
     if let Some(graph) = args.own.load_for(model, args.graph.as_deref(), data_dir, threads)? {
         return Ok(graph);
     }
-    let name = &model.header().graph;
-    let run = shell_word(&args.run);
-    if model.encoding().is_some() || data::find(name).is_none() {
-        bail!(
-            "{}: the run does not say where the files of `{name}` are; name them, as in: blnn \
-             embed {run} --edges FILE --nodes FILE",
-            args.run.display()
-        );
-    }
-    Ok(load_graph(name, data_dir)?)
+    let header = model.header();
+    let trained = TrainedOn {
+        name: &header.graph,
+        fingerprint: Some(&header.fingerprint),
+        files: model.own_graph(),
+    };
+    trained.load(data_dir, Tell::Understood, threads).map_err(|error| {
+        let command = format!("blnn embed {} {}", shell_word(&args.run), trained.words());
+        anyhow!("{error}; to embed a graph as it is now, name it: {command}")
+    })
 }
 
 /// Refuses to replace a file unless told to, before anything is computed. The run's own

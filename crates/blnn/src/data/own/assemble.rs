@@ -185,7 +185,7 @@ fn edge_parts(
     Ok(Parts { name, notes, ids, edges, given, labels, splits: None })
 }
 
-fn is_label_file(label: &str) -> bool {
+pub(super) fn is_label_file(label: &str) -> bool {
     Path::new(label).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npy"))
 }
 

@@ -44,6 +44,7 @@ mod understood;
 use std::path::{Path, PathBuf};
 
 use blnn_kernels::Threads;
+use serde::{Deserialize, Serialize};
 
 pub use encoding::{ColumnUse, Encoding, Fate, Feature, Origin, Rule};
 pub use files::labels;
@@ -51,19 +52,23 @@ pub use known::Unseen;
 pub use structural::Structural;
 pub use understood::{FeatureSource, FileNote, IdKind, LabelNote, Understood, Why};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::Graph;
 
 /// The files of a graph and how to read them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct OwnGraph {
     /// The edges, or a whole graph in one file.
     pub edges: PathBuf,
     /// What is known of the nodes: a table, or a matrix of features.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<PathBuf>,
     /// Which column is which, where names do not tell.
+    #[serde(default)]
     pub columns: ColumnNames,
     /// Features to be computed from the edges instead of those of the files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub features: Option<Structural>,
 }
 
@@ -72,20 +77,53 @@ impl OwnGraph {
     pub fn new(edges: impl Into<PathBuf>) -> Self {
         Self { edges: edges.into(), ..Self::default() }
     }
+
+    /// The same with paths that hold from any folder.
+    ///
+    /// # Errors
+    /// If the current folder is not known.
+    pub fn absolute(&self) -> Result<Self> {
+        let absolute =
+            |path: &Path| std::path::absolute(path).map_err(|e| Error::io("find", path, e));
+        let mut columns = self.columns.clone();
+        if let Some(file) = columns.label.as_deref().filter(|label| assemble::is_label_file(label))
+        {
+            columns.label = Some(absolute(Path::new(file))?.display().to_string());
+        }
+        Ok(Self {
+            edges: absolute(&self.edges)?,
+            nodes: self.nodes.as_deref().map(absolute).transpose()?,
+            columns,
+            features: self.features,
+        })
+    }
+
+    /// The files.
+    pub fn paths(&self) -> Vec<&Path> {
+        let label = self.columns.label.as_deref();
+        let label = label.filter(|label| assemble::is_label_file(label)).map(Path::new);
+        [Some(self.edges.as_path()), self.nodes.as_deref(), label].into_iter().flatten().collect()
+    }
 }
 
 /// Which column is which; by name, or by number from 1.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ColumnNames {
     /// The column of the edges that holds one end.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The column of the edges that holds the other end.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// The column of the nodes that holds their ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The column of the nodes that holds their classes, or a `.npy` file of classes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Columns of the nodes that are left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skip: Vec<String>,
     /// Whether the first line is data, whatever it looks like.
     pub no_header: bool,
