@@ -40,7 +40,7 @@ pub use collapse::Health;
 pub use config::{Config, Setting};
 pub use cost::{StageCost, step_cost};
 pub use error::{Error, ErrorKind, Result};
-pub use graph::{Features, Graph, Splits};
+pub use graph::{Features, Graph, Labelled, Splits};
 pub use model::Model;
 pub use nearest::slip;
 pub use plan::{Kernels, Method, Objective, Plan, Precision, Statistics};

@@ -104,7 +104,7 @@ fn whole_parts(
     let labels = whole.labels.map(|classes| LabelColumn {
         name: "node_labels".into(),
         names: Vec::new(),
-        classes,
+        classes: classes.into_iter().map(Some).collect(),
     });
     let given = Given::Matrix(Features::Dense(whole.features));
     let name = name_of(&request.edges);
@@ -217,6 +217,7 @@ fn label_file(path: &Path, nodes: usize, notes: &mut Vec<FileNote>) -> Result<La
         read_as: "labels, entry i for node i".into(),
         seconds: start.elapsed().as_secs_f64(),
     });
+    let classes = classes.into_iter().map(Some).collect();
     Ok(LabelColumn { name: path.display().to_string(), classes, names })
 }
 
@@ -250,7 +251,7 @@ fn assemble(
     let mut label_name = String::new();
     if let Some(labels) = parts.labels {
         label_name = labels.name;
-        graph = graph.with_labels(labels.classes, labels.names)?;
+        graph = graph.with_some_labels(labels.classes, labels.names)?;
     }
     if let Some(splits) = parts.splits {
         graph = graph.with_splits(splits);
@@ -301,15 +302,16 @@ fn understand(
 }
 
 fn label_note(graph: &Graph, name: &str) -> Option<LabelNote> {
-    let labels = graph.labels()?;
+    let labelled = graph.labelled()?;
     let mut counts = vec![0; graph.classes()];
-    for &class in labels {
+    for class in labelled.classes {
         counts[class as usize] += 1;
     }
     let name_of =
         |class: usize| graph.class_names().get(class).cloned().unwrap_or_else(|| class.to_string());
     let classes = counts.iter().enumerate().map(|(class, &count)| (name_of(class), count));
-    Some(LabelNote { name: name.to_owned(), classes: classes.collect() })
+    let without = graph.without_label();
+    Some(LabelNote { name: name.to_owned(), classes: classes.collect(), without })
 }
 
 fn make_features(

@@ -272,11 +272,14 @@ fn numbered<T: Ord + ToString>(values: &[T]) -> (Vec<u32>, Vec<String>) {
     (values.iter().map(class).collect(), distinct.iter().map(|&name| name.to_string()).collect())
 }
 
-/// The classes that a node table gives, with the id of each node.
+/// The ids of a table's nodes, the class of each that has one, and the names of the classes.
+pub type TableLabels = (Vec<String>, Vec<Option<u32>>, Vec<String>);
+
+/// The id of each node of a table, its class where it has one, and the names of the classes.
 ///
 /// # Errors
-/// If the table cannot be read or has no such column.
-pub fn labels(path: &Path, columns: &ColumnNames) -> Result<(Vec<String>, Vec<u32>, Vec<String>)> {
+/// If the table cannot be read or has no such column, or if no node has a class.
+pub fn labels(path: &Path, columns: &ColumnNames) -> Result<TableLabels> {
     // No column but those of ids and classes matters here.
     let none = Encoding { features: Vec::new() };
     let (NodeFile::Table(table), _) = nodes(path, columns, Some(&Known::of(&none)))? else {

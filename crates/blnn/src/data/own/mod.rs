@@ -47,7 +47,7 @@ use blnn_kernels::Threads;
 use serde::{Deserialize, Serialize};
 
 pub use encoding::{ColumnUse, Encoding, Fate, Feature, Origin, Rule};
-pub use files::labels;
+pub use files::{TableLabels, labels};
 pub use known::Unseen;
 pub use structural::Structural;
 pub use understood::{FeatureSource, FileNote, IdKind, LabelNote, Understood, Why};

@@ -50,11 +50,11 @@ pub(crate) enum Cells {
     Skipped(&'static str),
 }
 
-/// The class of each node.
+/// The class of each node that has one.
 #[derive(Debug)]
 pub(crate) struct LabelColumn {
     pub(crate) name: String,
-    pub(crate) classes: Vec<u32>,
+    pub(crate) classes: Vec<Option<u32>>,
     pub(crate) names: Vec<String>,
 }
 
@@ -118,7 +118,7 @@ pub(crate) struct Filling {
 #[derive(Debug, Default)]
 struct LabelFilling {
     name: String,
-    codes: Vec<u32>,
+    codes: Vec<Option<u32>>,
     texts: Interner,
 }
 
@@ -155,19 +155,23 @@ impl Filling {
         ))
     }
 
-    pub(crate) fn push_label(&mut self, label: &str) -> Result<()> {
-        let Some(filling) = &mut self.label else {
+    /// Adds the label of a row; an empty one is that of a node without a class.
+    pub(crate) fn push_label(&mut self, label: &str) {
+        let Some(filling) = &mut self.label else { return };
+        let code = (!is_missing(label)).then(|| filling.texts.intern(label).0);
+        filling.codes.push(code);
+    }
+
+    /// Refuses labels that are all empty: the column is another one than was meant.
+    pub(crate) fn check_labels(&self) -> Result<()> {
+        let Some(label) = self.label.as_ref().filter(|label| label.texts.len() == 0) else {
             return Ok(());
         };
-        if is_missing(label) {
-            return Err(parse(format!(
-                "the label `{}` is empty; fill it in, or leave --label out (labels are used for \
-                 scores only)",
-                filling.name
-            )));
-        }
-        filling.codes.push(filling.texts.intern(label).0);
-        Ok(())
+        let name = &label.name;
+        Err(parse(format!(
+            "the label `{name}` is empty in every row; name another column, or leave --label out \
+             (labels are used for scores only)"
+        )))
     }
 
     /// The table, or the row of the first id that came before and what to say of it.
@@ -210,7 +214,8 @@ impl LabelFilling {
             class_of[code] = class as u32;
         }
         let names = order.iter().map(|&code| texts[code].to_owned()).collect();
-        let classes = self.codes.iter().map(|&code| class_of[code as usize]).collect();
+        let class = |code: &Option<u32>| code.map(|code| class_of[code as usize]);
+        let classes = self.codes.iter().map(class).collect();
         LabelColumn { name: self.name, classes, names }
     }
 }
@@ -358,15 +363,16 @@ mod tests {
         let label = |texts: &[&str]| {
             let mut filling = Filling::new("id".into(), Some("topic".into()));
             for text in texts {
-                filling.push_label(text).unwrap();
+                filling.push_label(text);
             }
             let label = filling.finish().map_err(|e| e.1).unwrap().label.unwrap();
             (label.classes, label.names)
         };
         let (classes, names) = label(&["10", "9", "10"]);
-        assert_eq!((classes, names), (vec![1, 0, 1], vec!["9".to_owned(), "10".to_owned()]));
-        let (classes, names) = label(&["b", "10", "a"]);
-        assert_eq!(classes, [2, 0, 1]);
+        assert_eq!(classes, [Some(1), Some(0), Some(1)]);
+        assert_eq!(names, ["9", "10"]);
+        let (classes, names) = label(&["b", "10", "NA", "a", ""]);
+        assert_eq!(classes, [Some(2), Some(0), None, Some(1), None]);
         assert_eq!(names, ["10", "a", "b"]);
     }
 

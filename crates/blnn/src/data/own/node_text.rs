@@ -47,13 +47,14 @@ fn fill(
         let row = filling.rows();
         filling.push_id(&record.text(roles.id)?)?;
         if let Some(label) = roles.label {
-            filling.push_label(&record.text(label)?)?;
+            filling.push_label(&record.text(label)?);
         }
         for (column, &place) in filling.columns.iter_mut().zip(&places) {
             column.push(row, &record.text(place)?)?;
         }
         Ok(())
     })?;
+    filling.check_labels()?;
     Ok(filling)
 }
 
@@ -126,11 +127,18 @@ mod tests {
         let found = table(text, &labelled("topic")).unwrap();
         assert_eq!(found.ids.row_of_text("z"), Some(2));
         let label = found.label.unwrap();
-        assert_eq!((label.classes, label.names), (vec![0, 1, 0], vec!["ai".into(), "db".into()]));
+        assert_eq!(label.classes, [Some(0), Some(1), Some(0)]);
+        assert_eq!(label.names, ["ai", "db"]);
         let [age, country] = &found.columns[..] else { panic!("two columns") };
         assert!(matches!(&age.cells, Cells::Numbers { rows, values }
             if rows == &[0, 2] && values == &[40.0, 31.5]));
         assert!(matches!(&country.cells, Cells::Kinds { codes, .. } if codes == &[0, 1, 0]));
+    }
+
+    #[test]
+    fn some_nodes_may_have_no_label() {
+        let found = table("id,x,y\n1,2,ai\n2,3,\n3,4,NA\n", &labelled("y")).unwrap();
+        assert_eq!(found.label.unwrap().classes, [Some(0), None, None]);
     }
 
     #[test]
@@ -154,7 +162,7 @@ mod tests {
             ("id,x\n1,2\n2,NA\n", &none, "--skip-column"),
             ("id,x\n1,red\n2,\n", &none, "line 3: column `x` is empty"),
             ("id,x\n1,2\n2,inf\n", &none, "line 3: column `x`: inf is not finite"),
-            ("id,y\n1,ai\n2,\n", &labelled("y"), "line 3: the label `y` is empty"),
+            ("id,y,z\n1,,1\n2,,3\n", &labelled("y"), "the label `y` is empty in every row"),
             ("id,topic\n1,ai\n", &labelled("topik"), "did you mean `topic`?"),
             ("id,x\n1,2\n2\n", &none, "line 3: has 1 field"),
         ] {

@@ -213,17 +213,26 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         for group in 0..self.file.num_row_groups() {
             let mut column = self.column(group, place)?;
             loop {
-                let batch = column.next(row)?;
-                if batch.len() == 0 {
+                let (batch, there) = column.values()?;
+                if batch.len() == 0 && there.is_empty() {
                     break;
                 }
+                let mut texts = Vec::with_capacity(batch.len());
                 batch.for_each(|label| {
-                    row += 1;
-                    filling.push_label(label).map_err(|e| at_row(e, row))
+                    texts.push(label.to_owned());
+                    Ok(())
                 })?;
+                let (rows, mut texts) = (texts.len().max(there.len()), texts.into_iter());
+                for place in 0..rows {
+                    let is_there = there.get(place).copied().unwrap_or(true);
+                    let label = if is_there { texts.next() } else { None };
+                    filling.push_label(&label.unwrap_or_default());
+                }
+                row += rows;
             }
         }
-        check_length(row, filling.rows())
+        check_length(row, filling.rows())?;
+        filling.check_labels()
     }
 
     /// An empty column for what the file holds at a place.
@@ -403,22 +412,44 @@ enum Batch {
 impl Cursor {
     /// The next rows, of which the first is row `row` of the file; none at the end of the group.
     fn next(&mut self, row: usize) -> Result<Batch, Fault> {
+        let (batch, there) = self.values().map_err(Fault::Other)?;
+        match there.iter().position(|there| !there) {
+            Some(empty) => Err(Fault::Null(row + empty)),
+            None => Ok(batch),
+        }
+    }
+
+    /// The values of the next rows, and which of these rows have one: all of them if nothing is
+    /// said.
+    fn values(&mut self) -> Result<(Batch, Vec<bool>)> {
         let most = self.most;
         Ok(match &mut self.reader {
             ColumnReader::Int32ColumnReader(reader) => {
-                Batch::Integers(read(reader, most, row)?.into_iter().map(i64::from).collect())
+                let (values, there) = read(reader, most)?;
+                (Batch::Integers(values.into_iter().map(i64::from).collect()), there)
             }
-            ColumnReader::Int64ColumnReader(reader) => Batch::Integers(read(reader, most, row)?),
-            ColumnReader::FloatColumnReader(reader) => Batch::Numbers(read(reader, most, row)?),
+            ColumnReader::Int64ColumnReader(reader) => {
+                let (values, there) = read(reader, most)?;
+                (Batch::Integers(values), there)
+            }
+            ColumnReader::FloatColumnReader(reader) => {
+                let (values, there) = read(reader, most)?;
+                (Batch::Numbers(values), there)
+            }
             ColumnReader::DoubleColumnReader(reader) => {
-                Batch::Numbers(read(reader, most, row)?.into_iter().map(|v| v as f32).collect())
+                let (values, there) = read(reader, most)?;
+                (Batch::Numbers(values.into_iter().map(|v| v as f32).collect()), there)
             }
             ColumnReader::BoolColumnReader(reader) => {
-                let values = read(reader, most, row)?.into_iter();
-                Batch::Numbers(values.map(|flag| f32::from(u8::from(flag))).collect())
+                let (values, there) = read(reader, most)?;
+                let values = values.into_iter().map(|flag| f32::from(u8::from(flag)));
+                (Batch::Numbers(values.collect()), there)
             }
-            ColumnReader::ByteArrayColumnReader(reader) => Batch::Texts(read(reader, most, row)?),
-            _ => return Err(Fault::Other(parse("has a column of a type that is not read"))),
+            ColumnReader::ByteArrayColumnReader(reader) => {
+                let (values, there) = read(reader, most)?;
+                (Batch::Texts(values), there)
+            }
+            _ => return Err(parse("has a column of a type that is not read")),
         })
     }
 
@@ -468,15 +499,11 @@ impl Cursor {
 fn read<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     most: i16,
-    row: usize,
-) -> Result<Vec<T::T>, Fault> {
+) -> Result<(Vec<T::T>, Vec<bool>)> {
     let (mut values, mut levels) = (Vec::new(), Vec::new());
-    let read = reader.read_records(BATCH, Some(&mut levels), None, &mut values);
-    read.map_err(|e| Fault::Other(damaged(e)))?;
-    match levels.iter().take_while(|_| most > 0).position(|&level| level < most) {
-        Some(empty) => Err(Fault::Null(row + empty)),
-        None => Ok(values),
-    }
+    reader.read_records(BATCH, Some(&mut levels), None, &mut values).map_err(damaged)?;
+    let there = levels.iter().take_while(|_| most > 0).map(|&level| level >= most);
+    Ok((values, there.collect()))
 }
 
 type Lists<T> = (Vec<T>, Vec<i16>, Vec<i16>);

@@ -231,8 +231,8 @@ mod tests {
         files.put("edges.csv", "0,1\n1,2\n2,3\n3,4\n");
         let text = refusal(files.again(Some("x.npy"), &columns));
         assert!(text.contains("x.npy") && text.contains("such a table"), "{text}");
-        let wide =
-            Encoding { features: files.learned(Some("x.npy"), None).encoding.features.repeat(2) };
+        let mut wide = files.learned(Some("x.npy"), None).encoding;
+        wide.features.extend(wide.features.clone());
         let text = refusal(files.again(Some("x.npy"), &wide));
         assert!(text.contains("x.npy: has 2 features") && text.contains("with 4"), "{text}");
         let request = files.request(Some("nodes.csv"), Some(Structural::Degree));

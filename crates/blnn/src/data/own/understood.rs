@@ -103,6 +103,8 @@ pub struct LabelNote {
     pub name: String,
     /// Each class with its number of nodes.
     pub classes: Vec<(String, usize)>,
+    /// Number of nodes that have none: they are trained on and not scored.
+    pub without: usize,
 }
 
 impl Understood {
@@ -216,7 +218,13 @@ impl Understood {
         let shown = shown.map(|(name, nodes)| format!("{name} ×{}", grouped(*nodes)));
         let more = if count > SHOWN { ", …" } else { "" };
         let shown = shown.collect::<Vec<_>>().join(", ");
-        format!("{}: {} classes ({shown}{more}), for scores only", labels.name, grouped(count))
+        let mut line =
+            format!("{}: {} classes ({shown}{more}), for scores only", labels.name, grouped(count));
+        if labels.without > 0 {
+            let (without, nodes) = (grouped(labels.without), grouped(self.nodes));
+            let _ = write!(line, "; {without} of {nodes} nodes have none and are not scored");
+        }
+        line
     }
 }
 
@@ -276,7 +284,8 @@ mod tests {
             unseen: vec![Unseen { column: "land".into(), nodes: 1, example: "it".into() }],
             labels: Some(LabelNote {
                 name: "topic".into(),
-                classes: vec![("ai".into(), 1000), ("db".into(), 234)],
+                classes: vec![("ai".into(), 1000), ("db".into(), 230)],
+                without: 4,
             }),
             splits: 0,
         };
@@ -287,7 +296,7 @@ edges     15 from 20 listed; 4 duplicates or reverses merged; 1 self-loop droppe
 features  5: age (numbers, standardised), land (texts, one-hot)
 left out  title, note (too many)
 unseen    land: 1 node has a text that training never saw, such as `it`: no feature of `land` is set there
-labels    topic: 2 classes (ai ×1,000, db ×234), for scores only
+labels    topic: 2 classes (ai ×1,000, db ×230), for scores only; 4 of 1,234 nodes have none and are not scored
 ";
         assert_eq!(understood.to_string(), wanted);
     }
