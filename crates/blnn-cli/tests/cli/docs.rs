@@ -149,8 +149,11 @@ fn the_commands_for_own_graphs_do_what_the_text_says() {
         all += &stderr;
     }
     // What the text says is printed is printed.
-    let shown = blocks(&text, "text").remove(0);
-    assert!(all.contains(&shown), "{shown}\nis not in\n{all}");
+    let shown = blocks(&text, "text");
+    assert_eq!(shown.len(), 2, "what is printed is found");
+    for shown in shown {
+        assert!(all.contains(&shown), "{shown}\nis not in\n{all}");
+    }
     assert!(all.contains("`who` → `whom`") && all.contains("`column 1` → `column 3`"), "{all}");
     for name in ["csv", "npz", "parquet", "w2v.txt", "vectors.tsv", "metadata.tsv"] {
         assert!(folder.path().join("runs/saved").join(format!("embeddings.{name}")).exists());
