@@ -314,7 +314,7 @@ fn nodes_without_a_label_are_left_out_of_scores() {
         finish(blnn(folder.path()).args(eval).args(["--tasks", "similar", "--format", "json"]));
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("10 of 40 nodes have no label and are not scored"), "{stderr}");
-    assert!(stdout.contains("\"nodes\":30"), "{stdout}");
+    assert!(stdout.contains("\"nodes\": 30"), "{stdout}");
     let oracle = ["train", "--method", "bgrl-clean", "--out", "oracle"];
     let stderr = refusal(blnn(folder.path()).args(oracle).args(FILES));
     assert!(stderr.contains("needs a label of every node"), "{stderr}");
