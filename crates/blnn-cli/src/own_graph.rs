@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use blnn::data::own::{self, ColumnNames, Encoding, Loaded, Origin, OwnGraph, Structural};
+use blnn::data::own::{
+    self, ColumnNames, Encoding, Loaded, Origin, OwnGraph, Structural, Understood,
+};
 use blnn::{Graph, Model, data};
 use blnn_kernels::Threads;
 use clap::Args;
@@ -80,6 +82,15 @@ enum Source<'a> {
 fn told(loaded: Loaded, files: OwnGraph) -> LoadedGraph {
     note(loaded.understood.to_string().trim_end());
     LoadedGraph { graph: loaded.graph, encoding: Some(loaded.encoding), files: Some(files) }
+}
+
+/// Says what was understood of files for a trained model, which needs no labels.
+fn tell_for_model(understood: &Understood) {
+    let mut lines = understood.lines();
+    lines.retain(|(subject, _)| subject != "labels" || understood.labels.is_some());
+    for (subject, line) in lines {
+        note(format_args!("{subject:<9} {line}"));
+    }
 }
 
 /// A run on a data set takes features that are used as they are only: it has no names to find
@@ -223,12 +234,12 @@ impl OwnGraphArgs {
         let loaded = match (self.source(named)?, model.encoding()) {
             (None, _) => return Ok(None),
             (Some(Source::Files(request)), Some(encoding)) => {
-                told(own::read_as(&request, encoding, threads)?, request)
+                own::read_as(&request, encoding, threads)?
             }
             (Some(Source::Files(request)), None) => {
                 let loaded = own::read(&request, threads)?;
                 check_matrix(model, &request, &loaded)?;
-                told(loaded, request)
+                loaded
             }
             (Some(Source::Known(name)), encoding) => {
                 let other = encoding.filter(|e| e.origin() != Some(Origin::Matrix));
@@ -236,9 +247,10 @@ impl OwnGraphArgs {
                     let trained = other.describe();
                     bail!("{name}: the run was trained with {trained}; name files with --edges");
                 }
-                self.load_known(name, data_dir)?
+                return Ok(Some(self.load_known(name, data_dir)?.graph));
             }
         };
+        tell_for_model(&loaded.understood);
         Ok(Some(loaded.graph))
     }
 

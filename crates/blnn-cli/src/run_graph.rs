@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
 use blnn::data::own::{self, OwnGraph};
 use blnn::{Graph, data};
 use blnn_kernels::Threads;
@@ -28,52 +27,80 @@ pub(crate) enum Tell {
     Nothing,
 }
 
+/// Why a graph cannot be had, and what could be typed in its place.
+#[derive(Debug)]
+pub(crate) enum Lost {
+    /// It is not where it was, or nobody knows where that is.
+    Elsewhere { why: String, words: String },
+    /// It is not what it was.
+    Changed { why: String, words: String },
+}
+
 impl TrainedOn<'_> {
-    /// Loads the graph from where it was.
-    ///
-    /// # Errors
-    /// If it is not there any more, or not as it was; the message says which.
+    /// Loads the graph from where it was, unless it changed.
     pub(crate) fn load(
         self,
         data_dir: Option<&Path>,
         tell: Tell,
         threads: &Threads,
-    ) -> Result<Graph> {
-        let Some(files) = self.files else {
-            if data::find(self.name).is_none() && !self.name.starts_with("generated-") {
-                bail!("the run does not say where the graph `{}` is", self.name);
+    ) -> Result<Graph, Lost> {
+        let elsewhere = |why: String| Lost::Elsewhere { why, words: self.words("FILE") };
+        let (graph, what) = match self.files {
+            None => {
+                let name = self.name;
+                if data::find(name).is_none() && !name.starts_with("generated-") {
+                    let why = format!("the run does not say where the graph `{name}` is");
+                    return Err(elsewhere(why));
+                }
+                let graph = load_graph(name, data_dir).map_err(|e| elsewhere(e.to_string()))?;
+                (graph, format!("the data set `{name}`"))
             }
-            let graph = load_graph(self.name, data_dir)?;
-            return self.unchanged(graph, &format!("the data set `{}`", self.name));
+            Some(files) => {
+                if let Some(gone) = files.paths().into_iter().find(|path| !path.is_file()) {
+                    let gone = gone.display();
+                    let why = format!("the run was trained on {gone}, which is not there any more");
+                    return Err(elsewhere(why));
+                }
+                let changed = |e: blnn::Error| self.changed(&e.to_string());
+                (read(files, tell, threads).map_err(changed)?, shown(files))
+            }
         };
-        if let Some(gone) = files.paths().into_iter().find(|path| !path.is_file()) {
-            bail!("the run was trained on {}, which is not there any more", gone.display());
-        }
-        let graph = read(files, tell, threads)?;
-        let paths = files.paths().iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
-        self.unchanged(graph, &paths.join(" and "))
-    }
-
-    fn unchanged(self, graph: Graph, what: &str) -> Result<Graph> {
         if self.fingerprint.is_some_and(|trained| trained != graph.fingerprint()) {
-            bail!("{what} changed since the run was trained");
+            return Err(self.changed(&format!("{what} changed since the run was trained")));
         }
         Ok(graph)
     }
 
-    /// What names the graph on a command line.
-    pub(crate) fn words(self) -> String {
-        match self.files {
-            Some(files) => OwnGraphArgs::from(files).words().trim_start().to_owned(),
-            None => "GRAPH".to_owned(),
+    fn changed(self, why: &str) -> Lost {
+        let edges = self.files.map_or_else(String::new, |files| files.edges.display().to_string());
+        Lost::Changed { why: why.to_owned(), words: self.words(&edges) }
+    }
+
+    /// What names the graph on a command line, with the files where they were unless `edges` is
+    /// another one.
+    fn words(self, edges: &str) -> String {
+        let Some(files) = self.files else {
+            return "GRAPH".to_owned();
+        };
+        let mut files = files.clone();
+        if files.edges != Path::new(edges) {
+            files.edges = edges.into();
+            files.nodes = files.nodes.map(|_| edges.into());
         }
+        OwnGraphArgs::from(&files).words().trim_start().to_owned()
     }
 }
 
-fn read(files: &OwnGraph, tell: Tell, threads: &Threads) -> Result<Graph> {
+/// The files, for people.
+fn shown(files: &OwnGraph) -> String {
+    let paths: Vec<String> = files.paths().iter().map(|path| path.display().to_string()).collect();
+    if paths.len() == 1 { paths.concat() } else { format!("one of {}", paths.join(", ")) }
+}
+
+fn read(files: &OwnGraph, tell: Tell, threads: &Threads) -> blnn::Result<Graph> {
     // WikiCS's layout is read by its ending, as in `train`.
     if files.edges.extension().is_some_and(|ending| ending == "json") {
-        return Ok(data::read_file(&files.edges)?);
+        return data::read_file(&files.edges);
     }
     let loaded = own::read(files, threads)?;
     if tell == Tell::Understood {

@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::args::{MachineArgs, export_format};
 use crate::output::{duration, grouped, note, shell_word};
 use crate::own_graph::OwnGraphArgs;
-use crate::run_graph::{Tell, TrainedOn};
+use crate::run_graph::{Lost, Tell, TrainedOn};
 
 /// Embed a graph with a trained run, without training again.
 ///
@@ -97,9 +97,14 @@ fn find_graph(args: &EmbedArgs, model: &Model, threads: &Threads) -> anyhow::Res
         fingerprint: Some(&header.fingerprint),
         files: model.own_graph(),
     };
-    trained.load(data_dir, Tell::Understood, threads).map_err(|error| {
-        let command = format!("blnn embed {} {}", shell_word(&args.run), trained.words());
-        anyhow!("{error}; to embed a graph as it is now, name it: {command}")
+    trained.load(data_dir, Tell::Understood, threads).map_err(|lost| {
+        let (why, remedy, words) = match lost {
+            Lost::Elsewhere { why, words } => (why, "name the graph", words),
+            Lost::Changed { why, words } => {
+                (why, "to embed the graph as it is now, name it", words)
+            }
+        };
+        anyhow!("{why}; {remedy}: blnn embed {} {words}", shell_word(&args.run))
     })
 }
 

@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::args::MachineArgs;
 use crate::output::{note, shell_word};
 use crate::own_graph::OwnGraphArgs;
-use crate::run_graph::{Tell, TrainedOn};
+use crate::run_graph::{Lost, Tell, TrainedOn};
 
 /// Write a page that shows a run: scores, curves, and a map of all nodes.
 ///
@@ -98,16 +98,17 @@ fn find_graph(
         fingerprint: run.header().map(|header| header.fingerprint.as_str()),
         files: files.as_ref(),
     };
-    match trained.load(data_dir, Tell::Nothing, threads) {
-        Ok(graph) => Ok(Some(graph)),
-        Err(missing) => {
-            let command = format!("blnn report {} {}", shell_word(&args.run), trained.words());
-            note(format_args!(
-                "without classes and degrees: {missing}; name the graph with: {command}"
-            ));
-            Ok(None)
+    let why = match trained.load(data_dir, Tell::Nothing, threads) {
+        Ok(graph) => return Ok(Some(graph)),
+        // A graph that is not that of the run says nothing about its embeddings.
+        Err(Lost::Changed { why, .. }) => why,
+        Err(Lost::Elsewhere { why, words }) => {
+            let run = shell_word(&args.run);
+            format!("{why}; name the graph with: blnn report {run} {words}")
         }
-    }
+    };
+    note(format_args!("without classes and degrees: {why}"));
+    Ok(None)
 }
 
 /// Writes the page of a run that has just ended. Whatever goes wrong here must not look like a

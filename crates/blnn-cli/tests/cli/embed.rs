@@ -141,7 +141,8 @@ fn features_that_differ_are_explained() {
     let cases = [
         (nodes.replace("size", "Size"), vec!["other.csv: lacks a column", "did you mean `Size`?"]),
         (nodes.replace(",de,", ",1,").replace(",fr,", ",2,"), vec!["`country` holds numbers"]),
-        (nodes.replace("n3,3,", "n3,three,"), vec!["`size` holds texts such as `three`"]),
+        (nodes.replace("n0,0,", "n0,zero,"), vec!["`size` holds texts such as `zero`"]),
+        (nodes.replace("n3,3,", "n3,three,"), vec!["other.csv: line 5: column `size`: `three`"]),
         (nodes.replace("n3,3,", "n3,,"), vec!["other.csv: line 5: column `size` is empty"]),
     ];
     for (table, wanted) in cases {
@@ -219,10 +220,11 @@ fn a_graph_that_changed_or_went_is_told() {
     let (code, _, stderr) = finish(blnn(folder.path()).args(["report", "run", "--map", "pca"]));
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("without classes and degrees"), "{stderr}");
-    assert!(stderr.contains("changed since"), "{stderr}");
+    assert!(stderr.contains("changed since") && !stderr.contains("name the graph"), "{stderr}");
     fs::remove_file(&nodes).unwrap();
     let stderr = refused(folder.path(), &[]);
     assert!(stderr.contains("nodes.csv, which is not there any more"), "{stderr}");
+    assert!(stderr.contains("--edges FILE --nodes FILE --label topic"), "{stderr}");
     // A run from before files were remembered.
     fs::remove_file(folder.path().join("run/graph.json")).unwrap();
     let stderr = refused(folder.path(), &[]);

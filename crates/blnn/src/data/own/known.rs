@@ -130,6 +130,11 @@ impl<'e> Known<'e> {
         }
     }
 
+    /// Whether a column must hold numbers.
+    pub(crate) fn wants_numbers(&self, column: &str) -> bool {
+        matches!(self.columns.get(column), Some(Want::Numbers))
+    }
+
     /// Whether one of the texts of a column reads as a number, so that numbers may be meant as
     /// texts.
     pub(crate) fn has_number_among_texts(&self, column: &str) -> bool {

@@ -126,6 +126,7 @@ pub struct ColumnNames {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skip: Vec<String>,
     /// Whether the first line is data, whatever it looks like.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_header: bool,
 }
 

@@ -254,7 +254,9 @@ mod tests {
         assert!(text.starts_with(&place(&files.path("new.csv"))), "{text}");
         assert!(text.contains("`age` (did you mean `Age`?), `land`; it has `Age`."), "{text}");
         let text = try_table(&NODES.replace("c,0,", "c,zero,"));
-        assert!(text.contains("`age` holds texts such as `zero`"), "{text}");
+        assert!(text.contains("line 4: column `age`: `zero` is not a number"), "{text}");
+        let text = try_table(&NODES.replace("a,1,", "a,one,"));
+        assert!(text.contains("`age` holds texts such as `one`"), "{text}");
         let text = try_table(&NODES.replace("de", "1").replace("fr", "2"));
         assert!(text.contains("`land` holds numbers") && text.contains("`de`, `fr`"), "{text}");
         let text = try_table(&NODES.replace("c,0,de", "c,,de"));
