@@ -157,7 +157,7 @@ fn edge_parts(
             // A file of labels is no column of the table.
             columns.label = columns.label.filter(|label| !is_label_file(label));
             let known = saved.map(Known::of);
-            let (file, note) = files::nodes(path, &columns, known.as_ref())?;
+            let (file, note) = files::nodes(path, &columns, known.as_ref(), threads)?;
             notes.push(note);
             let shown = path.display().to_string();
             match file {

@@ -37,9 +37,9 @@ pub fn edge_list(bytes: &[u8], columns: &ColumnNames, threads: &Threads) -> Resu
 ///
 /// # Errors
 /// If it is not one.
-pub fn node_table(bytes: &[u8], columns: &ColumnNames) -> Result<usize> {
+pub fn node_table(bytes: &[u8], columns: &ColumnNames, threads: &Threads) -> Result<usize> {
     let open = || TextTable::new(Chunks::new(bytes)?);
-    node_text::read(&open, columns, None).and_then(|(table, _)| encoded(&table))
+    node_text::read(&open, columns, None, threads).and_then(|(table, _)| encoded(&table))
 }
 
 /// The number of edges of a parquet table.

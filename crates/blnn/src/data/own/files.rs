@@ -170,9 +170,10 @@ pub(super) fn nodes(
     path: &Path,
     columns: &ColumnNames,
     known: Option<&Known<'_>>,
+    threads: &Threads,
 ) -> Result<(NodeFile, FileNote)> {
     noted(path, || match Kind::of(path)? {
-        Kind::Text => text_nodes(path, columns, known),
+        Kind::Text => text_nodes(path, columns, known, threads),
         Kind::Parquet => {
             let table = ParquetTable::open(path)?.nodes(columns, known)?;
             let read_as = format!("parquet; ids in `{}`", table.id_name);
@@ -197,8 +198,9 @@ fn text_nodes(
     path: &Path,
     columns: &ColumnNames,
     known: Option<&Known<'_>>,
+    threads: &Threads,
 ) -> Result<(NodeFile, String)> {
-    let (nodes, table) = node_text::read(&|| TextTable::open(path), columns, known)?;
+    let (nodes, table) = node_text::read(&|| TextTable::open(path), columns, known, threads)?;
     let read_as = format!("{}; ids in `{}`", about_text(&table), nodes.id_name);
     Ok((NodeFile::Table(nodes), read_as))
 }
@@ -282,7 +284,8 @@ pub type TableLabels = (Vec<String>, Vec<Option<u32>>, Vec<String>);
 pub fn labels(path: &Path, columns: &ColumnNames) -> Result<TableLabels> {
     // No column but those of ids and classes matters here.
     let none = Encoding { features: Vec::new() };
-    let (NodeFile::Table(table), _) = nodes(path, columns, Some(&Known::of(&none)))? else {
+    let known = Known::of(&none);
+    let (NodeFile::Table(table), _) = nodes(path, columns, Some(&known), &Threads::new(0))? else {
         return Err(parse("is a matrix; labels need a table of nodes").at(path.display()));
     };
     let ids = (0..table.ids.len()).map(|row| table.ids.text(row).into_owned()).collect();

@@ -162,6 +162,37 @@ impl Filling {
         filling.codes.push(code);
     }
 
+    /// A table without rows whose columns hold what those of this one do.
+    pub(crate) fn empty(&self) -> Self {
+        let label = self.label.as_ref();
+        Self {
+            ids: IdColumn::new(),
+            id_name: self.id_name.clone(),
+            rows: 0,
+            columns: self.columns.iter().map(Column::empty).collect(),
+            label: label.map(|l| LabelFilling { name: l.name.clone(), ..LabelFilling::default() }),
+        }
+    }
+
+    /// Adds the rows of a table that began as [`empty`](Self::empty), as if they had been pushed
+    /// one by one, or returns the row of an id that came before and what to say of it.
+    pub(crate) fn append(&mut self, piece: Self) -> std::result::Result<(), (usize, Error)> {
+        let before = self.rows;
+        if let Err(row) = self.ids.append(&piece.ids) {
+            return Err((before + row, self.duplicate(&piece.ids.text(row))));
+        }
+        self.rows += piece.rows;
+        for (column, other) in self.columns.iter_mut().zip(piece.columns) {
+            column.append(other.cells, before);
+        }
+        if let (Some(label), Some(other)) = (&mut self.label, piece.label) {
+            let number: Vec<u32> = other.texts.iter().map(|t| label.texts.intern(t).0).collect();
+            let code = |code: Option<u32>| code.map(|code| number[code as usize]);
+            label.codes.extend(other.codes.into_iter().map(code));
+        }
+        Ok(())
+    }
+
     /// Refuses labels that are all empty: the column is another one than was meant.
     pub(crate) fn check_labels(&self) -> Result<()> {
         let Some(label) = self.label.as_ref().filter(|label| label.texts.len() == 0) else {
@@ -242,6 +273,47 @@ impl Column {
 
     pub(crate) fn skipped(name: String, why: &'static str) -> Self {
         Self { name, cells: Cells::Skipped(why) }
+    }
+
+    /// A column of the same kind without cells.
+    fn empty(&self) -> Self {
+        let name = self.name.clone();
+        match &self.cells {
+            Cells::Numbers { .. } => Self::numbers(name),
+            Cells::Kinds { .. } => Self::kinds(name),
+            Cells::Known { texts, .. } => Self::known(name, &texts.iter().collect::<Vec<_>>()),
+            Cells::ManyTexts => Self { name, cells: Cells::ManyTexts },
+            Cells::Skipped(why) => Self::skipped(name, why),
+        }
+    }
+
+    /// Adds the cells of a column of the same kind; its first row is row `before` of this one.
+    fn append(&mut self, piece: Cells, before: usize) {
+        match (&mut self.cells, piece) {
+            (Cells::Numbers { rows, values }, Cells::Numbers { rows: more, values: cells }) => {
+                rows.extend(more.into_iter().map(|row| row + before as u32));
+                values.extend(cells);
+            }
+            (Cells::Kinds { codes, texts }, Cells::Kinds { codes: more, texts: new }) => {
+                let number: Vec<u32> = new.iter().map(|text| texts.intern(text).0).collect();
+                if texts.len() > MOST_KINDS {
+                    self.cells = Cells::ManyTexts;
+                } else {
+                    codes.extend(more.into_iter().map(|code| number[usize::from(code)] as u8));
+                }
+            }
+            (
+                Cells::Known { codes, unseen, example, .. },
+                Cells::Known { codes: more, unseen: also, example: first, .. },
+            ) => {
+                codes.extend(more);
+                *unseen += also;
+                *example = example.take().or(first);
+            }
+            (cells @ Cells::Kinds { .. }, Cells::ManyTexts) => *cells = Cells::ManyTexts,
+            // Columns that hold nothing get nothing.
+            _ => {}
+        }
     }
 
     /// Adds the cell of row `row`.

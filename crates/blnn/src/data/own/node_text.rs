@@ -1,11 +1,13 @@
 //! Node tables in delimited text.
 
+use blnn_kernels::Threads;
+
 use super::ColumnNames;
 use super::columns::{find_id, told};
 use super::known::{Found, Known};
 use super::node_table::{Column, Filling, NodeTable, Roles, is_missing, number};
-use super::text_table::TextTable;
-use crate::error::Result;
+use super::text_table::{Record, TextTable, cut, records_in};
+use crate::error::{Error, Result};
 
 /// Reads the whole node table that `open` opens; with `known`, only the columns that a model was
 /// trained with.
@@ -13,10 +15,12 @@ pub(crate) fn read<'a>(
     open: &dyn Fn() -> Result<TextTable<'a>>,
     columns: &ColumnNames,
     known: Option<&Known<'_>>,
+    threads: &Threads,
 ) -> Result<(NodeTable, TextTable<'a>)> {
     let mut table = open()?;
-    let filling = fill(&mut table, columns, known)?;
-    let read = filling.finish().map_err(|(row, fault)| {
+    let (mut filling, layout) = start(&mut table, columns, known)?;
+    let filled = fill(&mut table, &mut filling, &layout, threads)?;
+    let read = filled.and_then(|()| filling.finish()).map_err(|(row, fault)| {
         let record = row + usize::from(table.header().is_some());
         let line = open().and_then(|again| again.line_of_record(record));
         line.map_or_else(|error| error, |line| fault.at(format_args!("line {line}")))
@@ -24,11 +28,82 @@ pub(crate) fn read<'a>(
     Ok((read, table))
 }
 
+/// Where ids, label and features stand in a record.
+struct Layout {
+    id: usize,
+    label: Option<usize>,
+    /// The place of each column of the table that is filled.
+    places: Vec<usize>,
+}
+
+impl Layout {
+    /// Adds a record to a table.
+    fn take(&self, record: &Record<'_>, filling: &mut Filling) -> Result<()> {
+        let row = filling.rows();
+        filling.push_id(&record.text(self.id)?)?;
+        if let Some(label) = self.label {
+            filling.push_label(&record.text(label)?);
+        }
+        for (column, &place) in filling.columns.iter_mut().zip(&self.places) {
+            column.push(row, &record.text(place)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads all records that are left: pieces of a window at once, each into a table of its own, or
+/// record by record where there are quotes, or a fault that is to be told with its line. A row
+/// whose id came before is told by its number.
 fn fill(
+    table: &mut TextTable<'_>,
+    filling: &mut Filling,
+    layout: &Layout,
+    threads: &Threads,
+) -> Result<std::result::Result<(), (usize, Error)>> {
+    loop {
+        let (window, unquoted) = table.window();
+        let length = window.len();
+        let pieces = if unquoted { read_pieces(table, filling, layout, threads) } else { None };
+        let done = if let Some(pieces) = pieces {
+            if let Err(fault) = pieces.into_iter().try_for_each(|piece| filling.append(piece)) {
+                return Ok(Err(fault));
+            }
+            length
+        } else {
+            table.see_window(&mut |record| layout.take(record, filling))?;
+            0
+        };
+        if !table.advance(done)? {
+            break;
+        }
+    }
+    filling.check_labels().map(Ok)
+}
+
+/// The tables of the pieces of a window; none if anything in it needs a closer look.
+fn read_pieces(
+    table: &TextTable<'_>,
+    filling: &Filling,
+    layout: &Layout,
+    threads: &Threads,
+) -> Option<Vec<Filling>> {
+    let shape = (table.separator(), table.width());
+    let pieces = cut(table.window().0).into_iter();
+    let mut pieces: Vec<(&[u8], Option<Filling>)> = pieces.map(|piece| (piece, None)).collect();
+    threads.for_each_owned(&mut pieces, |_, (bytes, out)| {
+        let mut piece = filling.empty();
+        let read = records_in(bytes, shape, |record| layout.take(record, &mut piece).ok());
+        *out = read.map(|()| piece);
+    });
+    pieces.into_iter().map(|(_, out)| out).collect()
+}
+
+/// An empty table for what the first records hold.
+fn start(
     table: &mut TextTable<'_>,
     columns: &ColumnNames,
     known: Option<&Known<'_>>,
-) -> Result<Filling> {
+) -> Result<(Filling, Layout)> {
     if !columns.no_header && has_header(table, columns, known) {
         table.take_header()?;
     }
@@ -43,19 +118,7 @@ fn fill(
     }
     let column = |&place: &usize| new_column(table, place, &roles, known);
     filling.columns = places.iter().map(column).collect::<Result<_>>()?;
-    table.for_each(|record| {
-        let row = filling.rows();
-        filling.push_id(&record.text(roles.id)?)?;
-        if let Some(label) = roles.label {
-            filling.push_label(&record.text(label)?);
-        }
-        for (column, &place) in filling.columns.iter_mut().zip(&places) {
-            column.push(row, &record.text(place)?)?;
-        }
-        Ok(())
-    })?;
-    filling.check_labels()?;
-    Ok(filling)
+    Ok((filling, Layout { id: roles.id, label: roles.label, places }))
 }
 
 /// An empty column for what the first records hold.
@@ -70,11 +133,16 @@ fn new_column(
         return Ok(Column::skipped(name, "as told"));
     }
     let mut cells = table.sample().iter().filter_map(|row| row.get(place));
+    let starts_with_number = cells.clone().next().is_some_and(|cell| number(cell).is_some());
     // A column whose first cells are all empty has to fail, as numbers or as texts.
     let text = cells.find(|cell| number(cell).is_none() && !is_missing(cell));
     match (known, text) {
         (Some(known), None) if known.has_number_among_texts(&name) => {
             known.column(name, Found::Texts(None))
+        }
+        // A single text among numbers is told with its line when it is met.
+        (Some(known), Some(_)) if starts_with_number && known.wants_numbers(&name) => {
+            known.column(name, Found::Numbers)
         }
         (Some(known), None) => known.column(name, Found::Numbers),
         (Some(known), Some(text)) => known.column(name, Found::Texts(Some(text))),
@@ -108,13 +176,15 @@ fn has_header(table: &TextTable<'_>, columns: &ColumnNames, known: Option<&Known
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::super::chunks::Chunks;
     use super::super::node_table::Cells;
     use super::*;
 
     fn table(text: &str, columns: &ColumnNames) -> Result<NodeTable> {
         let open = || TextTable::new(Chunks::new(text.as_bytes())?);
-        read(&open, columns, None).map(|(table, _)| table)
+        read(&open, columns, None, &Threads::new(2)).map(|(table, _)| table)
     }
 
     fn labelled(label: &str) -> ColumnNames {
@@ -169,6 +239,67 @@ mod tests {
             let text = table(text, columns).unwrap_err().to_string();
             assert!(text.contains(wanted), "{text}");
         }
+    }
+
+    /// A table of many pieces, and the same with a quote at its end, which is read record by
+    /// record.
+    #[test]
+    fn pieces_make_the_same_table() {
+        let mut text = String::from("id,x,land,title,y\n");
+        for i in 0..20_000 {
+            let land = ["de", "fr", "it"][i / 7000];
+            let topic = if i % 5 == 0 { "" } else { ["b", "a", "c"][i % 3] };
+            writeln!(text, "k{i},{},{land},t{},{topic}", i % 4, i % 100).unwrap();
+        }
+        let quoted = text.replace("k19999,", "\"k19999\",");
+        let shown = |text: &str, threads: usize| {
+            let open = || TextTable::new(Chunks::new(text.as_bytes())?);
+            let read = read(&open, &labelled("y"), None, &Threads::new(threads)).unwrap().0;
+            let ids: Vec<String> =
+                (0..read.ids.len()).map(|row| read.ids.text(row).into_owned()).collect();
+            let label = read.label.unwrap();
+            let columns: Vec<String> = read.columns.iter().map(plainly).collect();
+            (ids, label.classes, label.names, columns)
+        };
+        let wanted = shown(&quoted, 1);
+        assert_eq!(wanted.0.len(), 20_000);
+        assert!(wanted.3[2].contains("ManyTexts"), "{}", wanted.3[2]);
+        for threads in [1, 2, 5] {
+            assert!(shown(&text, threads) == wanted, "{threads} threads");
+        }
+    }
+
+    /// A column without what differs from run to run: the seed of its hashes.
+    fn plainly(column: &Column) -> String {
+        match &column.cells {
+            Cells::Kinds { codes, texts } => {
+                format!("{codes:?} {:?}", texts.iter().collect::<Vec<_>>())
+            }
+            cells => format!("{cells:?}"),
+        }
+    }
+
+    #[test]
+    fn faults_in_later_pieces_have_their_lines() {
+        let rows = |change: &dyn Fn(usize) -> Option<&'static str>| {
+            let row = |i: usize| change(i).map_or(format!("k{i},{i}\n"), str::to_owned);
+            String::from("id,x\n") + &(0..30_000).map(row).collect::<String>()
+        };
+        for (line, fault, wanted) in [
+            (25_000, "k7,1\n", "line 25002: the id `k7` stands in `id` before"),
+            (25_000, "k25000,\n", "line 25002: column `x` is empty"),
+            (25_000, "k25000\n", "line 25002: has 1 field"),
+            (29_999, ",3\n", "line 30001: `id` is empty"),
+        ] {
+            let text = rows(&|i| (i == line).then_some(fault));
+            let text = table(&text, &ColumnNames::default()).unwrap_err().to_string();
+            assert!(text.contains(wanted), "{text}");
+        }
+        // Whole numbers are compared at the end.
+        let mut text = String::new();
+        (0..30_000).for_each(|i| writeln!(text, "{},1.5", i % 29_998).unwrap());
+        let text = table(&text, &ColumnNames::default()).unwrap_err().to_string();
+        assert!(text.contains("line 29999: the id `0` stands"), "{text}");
     }
 
     #[test]
