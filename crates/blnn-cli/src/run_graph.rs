@@ -7,7 +7,7 @@ use blnn::{Graph, data};
 use blnn_kernels::Threads;
 
 use crate::commands::load_graph;
-use crate::output::note;
+use crate::output::{note, shell_word};
 use crate::own_graph::OwnGraphArgs;
 
 /// What a run says of its graph.
@@ -87,8 +87,16 @@ impl TrainedOn<'_> {
             files.edges = edges.into();
             files.nodes = files.nodes.map(|_| edges.into());
         }
+        if is_wikics(&files.edges) {
+            return shell_word(&files.edges);
+        }
         OwnGraphArgs::from(&files).words().trim_start().to_owned()
     }
+}
+
+/// Whether a file is read as WikiCS's: by its ending, as in `train`.
+fn is_wikics(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "json")
 }
 
 /// The files, for people.
@@ -98,8 +106,7 @@ fn shown(files: &OwnGraph) -> String {
 }
 
 fn read(files: &OwnGraph, tell: Tell, threads: &Threads) -> blnn::Result<Graph> {
-    // WikiCS's layout is read by its ending, as in `train`.
-    if files.edges.extension().is_some_and(|ending| ending == "json") {
+    if is_wikics(&files.edges) {
         return data::read_file(&files.edges);
     }
     let loaded = own::read(files, threads)?;

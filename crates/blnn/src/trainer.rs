@@ -268,10 +268,11 @@ fn reordered(graph: &Graph, order: &Order) -> Result<Graph> {
     let (adjacency, features) =
         (order.adjacency(graph.adjacency()), order.features(graph.features()));
     let reordered = Graph::new(graph.name(), adjacency, features)?;
-    match graph.labels() {
-        Some(labels) => reordered.with_labels(order.values(labels), Vec::new()),
-        None => Ok(reordered),
+    if graph.classes() == 0 {
+        return Ok(reordered);
     }
+    let labels: Vec<Option<u32>> = (0..graph.nodes()).map(|node| graph.label_of(node)).collect();
+    reordered.with_some_labels(order.values(&labels), Vec::new())
 }
 
 fn add_predictor(plan: &Plan, parameters: &mut Parameters) -> PredictorParameters {

@@ -27,7 +27,6 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let loaded = args.own.load(args.graph.as_deref(), data_dir, &threads)?;
     let graph = loaded.graph;
     let folder = open_folder(args, &root)?;
-    remember(&folder, loaded.encoding.as_ref(), loaded.files.as_ref())?;
     let job = Job {
         graph: &graph,
         plan: &plan,
@@ -37,6 +36,7 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     };
     let scoring = Scoring::new(&graph, plan.epochs(), args.eval_every, &threads)?;
     let mut progress = Progress::new(plan.epochs(), scoring)?;
+    remember(&folder, loaded.encoding.as_ref(), loaded.files.as_ref())?;
     let done = blnn::train(&job, &mut progress);
     progress.clear();
     let outcome = done.map_err(|error| with_hint(error, args, &folder))?;
