@@ -10,8 +10,8 @@ fuzz_target!(|input: &[u8]| {
     for no_header in [false, true] {
         let columns = ColumnNames { no_header, ..ColumnNames::default() };
         let _ = bytes::edge_list(input, &columns, &threads);
-        let _ = bytes::node_table(input, &columns);
+        let _ = bytes::node_table(input, &columns, &threads);
     }
     let columns = ColumnNames { label: Some("2".into()), ..ColumnNames::default() };
-    let _ = bytes::node_table(input, &columns);
+    let _ = bytes::node_table(input, &columns, &threads);
 });

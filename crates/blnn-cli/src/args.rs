@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::datasets::DatasetsArgs;
 use crate::commands::doctor::DoctorArgs;
+use crate::commands::embed::EmbedArgs;
 use crate::commands::eval::EvalArgs;
 use crate::commands::report::ReportArgs;
 use crate::commands::reproduce::ReproduceArgs;
@@ -28,6 +29,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Train(TrainArgs),
     Eval(EvalArgs),
+    Embed(EmbedArgs),
     Report(ReportArgs),
     Similar(SimilarArgs),
     Bench(BenchArgs),
@@ -217,7 +219,7 @@ pub(crate) fn at_least_one() -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(1..)
 }
 
-fn export_format() -> impl TypedValueParser<Value = ExportFormat> {
+pub(crate) fn export_format() -> impl TypedValueParser<Value = ExportFormat> {
     PossibleValuesParser::new(ExportFormat::ALL.map(ExportFormat::name)).try_map(|name| {
         let known = ExportFormat::ALL.into_iter().find(|format| format.name() == name);
         known.ok_or("no such format")

@@ -9,6 +9,7 @@ mod output;
 mod own_graph;
 mod plan_progress;
 mod progress;
+mod run_graph;
 mod scoring;
 
 use std::io;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let done = match &cli.command {
         Command::Train(args) => commands::train::run(args),
         Command::Eval(args) => commands::eval::run(args),
+        Command::Embed(args) => commands::embed::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Similar(args) => commands::similar::run(args),
         Command::Bench(args) => commands::bench::run(args),

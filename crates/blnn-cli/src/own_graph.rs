@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use blnn::data::own::{self, ColumnNames, Encoding, OwnGraph, Structural};
-use blnn::{Graph, data};
+use blnn::data::own::{
+    self, ColumnNames, Encoding, Loaded, Origin, OwnGraph, Structural, Understood,
+};
+use blnn::{Graph, Model, data};
 use blnn_kernels::Threads;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -68,11 +70,68 @@ fn structural() -> impl TypedValueParser<Value = Structural> {
     })
 }
 
+/// Where a graph is to come from.
+enum Source<'a> {
+    /// A data set, or a file with no options.
+    Known(&'a str),
+    /// The user's own files.
+    Files(OwnGraph),
+}
+
+/// Says what was understood of a user's files.
+fn told(loaded: Loaded, files: OwnGraph) -> LoadedGraph {
+    note(loaded.understood.to_string().trim_end());
+    LoadedGraph { graph: loaded.graph, encoding: Some(loaded.encoding), files: Some(files) }
+}
+
+/// Says what was understood of files for a trained model, which needs no labels.
+fn tell_for_model(understood: &Understood) {
+    let mut lines = understood.lines();
+    lines.retain(|(subject, _)| subject != "labels" || understood.labels.is_some());
+    for (subject, line) in lines {
+        note(format_args!("{subject:<9} {line}"));
+    }
+}
+
+/// A run on a data set takes features that are used as they are only: it has no names to find
+/// columns by.
+fn check_matrix(model: &Model, request: &OwnGraph, loaded: &Loaded) -> Result<()> {
+    if loaded.encoding.origin() == Some(Origin::Matrix) {
+        return Ok(());
+    }
+    bail!(
+        "{}: the run was trained on the data set `{}` and has no features.json, so columns cannot \
+         be found by name; give its {} features as a matrix (.npy or .npz)",
+        request.nodes.as_ref().unwrap_or(&request.edges).display(),
+        model.header().graph,
+        model.features()
+    )
+}
+
 /// A graph, and how its features were made if it is the user's own.
 #[derive(Debug)]
 pub(crate) struct LoadedGraph {
     pub(crate) graph: Graph,
     pub(crate) encoding: Option<Encoding>,
+    /// The user's own files.
+    pub(crate) files: Option<OwnGraph>,
+}
+
+impl From<&OwnGraph> for OwnGraphArgs {
+    fn from(graph: &OwnGraph) -> Self {
+        let ColumnNames { source, target, id, label, skip, no_header } = graph.columns.clone();
+        Self {
+            edges: Some(graph.edges.clone()),
+            nodes: graph.nodes.clone(),
+            label,
+            id_column: id,
+            source_column: source,
+            target_column: target,
+            skip_column: skip,
+            no_header,
+            features: graph.features,
+        }
+    }
 }
 
 impl OwnGraphArgs {
@@ -139,30 +198,88 @@ impl OwnGraphArgs {
         data_dir: Option<&Path>,
         threads: &Threads,
     ) -> Result<LoadedGraph> {
-        let path = match (&self.edges, named) {
+        let source = match (named, &self.edges) {
+            (None, None) => self.source(Some("cora"))?,
+            _ => self.source(named)?,
+        };
+        match source {
+            Some(Source::Files(request)) => Ok(told(own::read(&request, threads)?, request)),
+            Some(Source::Known(name)) => self.load_known(name, data_dir),
+            None => bail!("name a graph, or its files with --edges"),
+        }
+    }
+
+    /// Loads what the user named, if anything was.
+    pub(crate) fn load_named(
+        &self,
+        named: Option<&str>,
+        data_dir: Option<&Path>,
+        threads: &Threads,
+    ) -> Result<Option<Graph>> {
+        Ok(match self.source(named)? {
+            None => None,
+            Some(_) => Some(self.load(named, data_dir, threads)?.graph),
+        })
+    }
+
+    /// Loads what the user named for a trained model, whose features are found by their names;
+    /// `None` if nothing was named.
+    pub(crate) fn load_for(
+        &self,
+        model: &Model,
+        named: Option<&str>,
+        data_dir: Option<&Path>,
+        threads: &Threads,
+    ) -> Result<Option<Graph>> {
+        let loaded = match (self.source(named)?, model.encoding()) {
+            (None, _) => return Ok(None),
+            (Some(Source::Files(request)), Some(encoding)) => {
+                own::read_as(&request, encoding, threads)?
+            }
+            (Some(Source::Files(request)), None) => {
+                let loaded = own::read(&request, threads)?;
+                check_matrix(model, &request, &loaded)?;
+                loaded
+            }
+            (Some(Source::Known(name)), encoding) => {
+                let other = encoding.filter(|e| e.origin() != Some(Origin::Matrix));
+                if let Some(other) = other {
+                    let trained = other.describe();
+                    bail!("{name}: the run was trained with {trained}; name files with --edges");
+                }
+                return Ok(Some(self.load_known(name, data_dir)?.graph));
+            }
+        };
+        tell_for_model(&loaded.understood);
+        Ok(Some(loaded.graph))
+    }
+
+    /// What the user named.
+    fn source<'a>(&self, named: Option<&'a str>) -> Result<Option<Source<'a>>> {
+        let edges = match (&self.edges, named) {
             (Some(_), Some(named)) => {
                 bail!("`{named}` and --edges are two graphs; leave one of them out")
             }
             (Some(edges), None) => edges.clone(),
-            (None, named) => {
-                let named = named.unwrap_or("cora");
+            (None, Some(named)) => {
                 let is_table = data::find(named).is_none() && Path::new(named).is_file();
                 let is_json = Path::new(named).extension().is_some_and(|e| e == "json");
                 if !is_table || is_json {
-                    return self.load_known(named, data_dir);
+                    return Ok(Some(Source::Known(named)));
                 }
                 PathBuf::from(named)
             }
+            (None, None) => match self.given() {
+                Some(flag) => bail!("{flag} is about files; name those of the graph with --edges"),
+                None => return Ok(None),
+            },
         };
-        let request = OwnGraph {
-            edges: path,
+        Ok(Some(Source::Files(OwnGraph {
+            edges,
             nodes: self.nodes.clone(),
             columns: self.columns(),
             features: self.features,
-        };
-        let loaded = own::read(&request, threads)?;
-        note(loaded.understood.to_string().trim_end());
-        Ok(LoadedGraph { graph: loaded.graph, encoding: Some(loaded.encoding) })
+        })))
     }
 
     fn load_known(&self, named: &str, data_dir: Option<&Path>) -> Result<LoadedGraph> {
@@ -172,6 +289,8 @@ impl OwnGraphArgs {
                 "{flag} is for a graph of your own, and `{named}` needs no flags; give --edges FILE"
             );
         }
-        Ok(LoadedGraph { graph, encoding: None })
+        let files = data::find(named).is_none().then(|| Path::new(named));
+        let files = files.filter(|path| path.is_file()).map(OwnGraph::new);
+        Ok(LoadedGraph { graph, encoding: None, files })
     }
 }

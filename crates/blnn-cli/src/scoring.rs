@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use blnn::eval::{
     EvalPlan, Protocol, Task, VALIDATION_ACCURACY as VALIDATION, check_labels, evaluate,
 };
-use blnn::{Graph, Record, Splits};
+use blnn::{Graph, Labelled, Record, Splits};
 use blnn_kernels::{Matrix, Threads};
 use serde::Serialize;
 
@@ -18,7 +18,9 @@ pub(crate) struct Scoring<'g> {
     /// Every so many epochs; the last epoch alone if absent.
     every: Option<usize>,
     epochs: usize,
-    labels: &'g [u32],
+    labels: Labelled,
+    /// Number of nodes, with a label or without.
+    nodes: usize,
     splits: Option<&'g Splits>,
     plan: EvalPlan,
     threads: Threads,
@@ -45,7 +47,7 @@ impl<'g> Scoring<'g> {
             protocol: Protocol::Both,
             ..EvalPlan::default()
         };
-        let Some(labels) = graph.labels() else {
+        let Some(labels) = graph.labelled() else {
             anyhow::ensure!(
                 every.is_none(),
                 "--eval-every needs labels, and `{}` has none; leave the flag out",
@@ -53,13 +55,14 @@ impl<'g> Scoring<'g> {
             );
             return Ok(None);
         };
-        if let Err(error) = check_labels(labels, graph.splits(), &plan) {
+        if let Err(error) = check_labels(&labels.classes, graph.splits(), &plan) {
             return if every.is_none() { Ok(None) } else { Err(error.at("--eval-every").into()) };
         }
         Ok(Some(Self {
             every,
             epochs,
             labels,
+            nodes: graph.nodes(),
             splits: graph.splits(),
             plan,
             threads: threads.clone(),
@@ -71,16 +74,23 @@ impl<'g> Scoring<'g> {
         epoch == self.epochs || self.every.is_some_and(|n| epoch.is_multiple_of(n))
     }
 
-    /// The scores of an embedding.
+    /// The scores of an embedding, of the nodes that have a label.
     ///
     /// # Errors
     /// If a row is zero or not finite.
     pub(crate) fn score(&self, embeddings: &Matrix) -> blnn::Result<Named> {
-        let (labels, splits) = (self.labels, self.splits);
-        let threads = &self.threads;
-        let scores = evaluate(embeddings, labels, splits, &self.plan, threads, &mut |_| {})?;
+        let Labelled { nodes, classes } = &self.labels;
+        let some = (nodes.len() < self.nodes).then(|| take_rows(embeddings, nodes));
+        let embeddings = some.as_ref().unwrap_or(embeddings);
+        let (splits, threads) = (self.splits, &self.threads);
+        let scores = evaluate(embeddings, classes, splits, &self.plan, threads, &mut |_| {})?;
         Ok(scores.by_name())
     }
+}
+
+/// Some rows of a matrix.
+pub(crate) fn take_rows(matrix: &Matrix, rows: &[usize]) -> Matrix {
+    Matrix::from_fn(rows.len(), matrix.cols(), |i, j| matrix.get(rows[i], j))
 }
 
 /// What to report of all evaluations of a run.

@@ -1,7 +1,11 @@
 //! [`Graph`]: an undirected attributed graph, the input of every method.
 
+mod labels;
+
 use blnn_kernels::{Csr, Matrix, Pattern};
 use sha2::{Digest, Sha256};
+
+pub use labels::Labelled;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -84,7 +88,7 @@ pub struct Splits {
 /// |---|---|---|
 /// | [`adjacency`](Graph::adjacency) | `n × n`, `n ≥ 1` | symmetric: each edge is stored in both directions; a self-loop, where the data set keeps them, is stored once; no edges and isolated nodes are fine |
 /// | [`features`](Graph::features) | `n × f`, `f ≥ 1` | every value finite |
-/// | [`labels`](Graph::labels) | `n` or absent | class numbers from 0, below 65,536 |
+/// | [`labels`](Graph::labels) | `n` or absent | class numbers from 0, below 65,536; see [`labelled`](Graph::labelled) for labels of some nodes |
 /// | [`class_names`](Graph::class_names) | none, or at least [`classes`](Graph::classes) | name `k` belongs to class `k` |
 /// | [`node_ids`](Graph::node_ids) | `n` or absent | the user's names, in row order |
 /// | [`feature_names`](Graph::feature_names) | `f` or absent | in column order |
@@ -112,6 +116,8 @@ pub struct Graph {
     adjacency: Pattern,
     features: Features,
     labels: Option<Vec<u32>>,
+    /// Labels of some nodes, if others have none.
+    some_labels: Option<Vec<Option<u32>>>,
     class_names: Vec<String>,
     node_ids: Option<Vec<String>>,
     feature_names: Option<Vec<String>>,
@@ -140,6 +146,7 @@ impl Graph {
             adjacency,
             features,
             labels: None,
+            some_labels: None,
             class_names: Vec::new(),
             node_ids: None,
             feature_names: None,
@@ -193,6 +200,7 @@ impl Graph {
     pub fn with_labels(mut self, labels: Vec<u32>, class_names: Vec<String>) -> Result<Self> {
         check_labels(&labels, &class_names, self.nodes()).map_err(|e| e.at(&self.name))?;
         self.labels = Some(labels);
+        self.some_labels = None;
         self.class_names = class_names;
         Ok(self)
     }
@@ -263,14 +271,16 @@ impl Graph {
         &self.features
     }
 
-    /// The class number of each node, if known.
+    /// The class number of each node, if known of all of them.
     pub fn labels(&self) -> Option<&[u32]> {
         self.labels.as_deref()
     }
 
     /// Number of classes: one more than the largest label, 0 without labels.
     pub fn classes(&self) -> usize {
-        self.labels.as_deref().map_or(0, count_classes)
+        let some = self.some_labels.iter().flatten().copied().flatten();
+        let all = self.labels.iter().flatten().copied();
+        all.chain(some).max().map_or(0, |largest| largest as usize + 1)
     }
 
     /// Names of the classes, possibly none.
@@ -293,16 +303,19 @@ impl Graph {
         self.splits.as_ref()
     }
 
-    /// The share of edges that join nodes of one class (the paper's `H`), or `None` without
-    /// labels or edges.
+    /// The share of edges that join nodes of one class (the paper's `H`), among those whose ends
+    /// both have a label, or `None` without such edges.
     pub fn edge_homophily(&self) -> Option<f64> {
-        let labels = self.labels()?;
-        let same = |i: usize| {
-            let neighbours = self.adjacency.row(i).iter();
-            neighbours.filter(|&&j| labels[i] == labels[j as usize]).count()
-        };
-        let total: usize = (0..self.nodes()).map(same).sum();
-        (self.entries() > 0).then(|| total as f64 / self.entries() as f64)
+        let (mut same, mut all) = (0_usize, 0_usize);
+        for i in 0..self.nodes() {
+            let Some(own) = self.label_of(i) else { continue };
+            let others = self.adjacency.row(i).iter().filter_map(|&j| self.label_of(j as usize));
+            for other in others {
+                all += 1;
+                same += usize::from(own == other);
+            }
+        }
+        (all > 0).then(|| same as f64 / all as f64)
     }
 
     /// Number of nodes without any entry.
@@ -358,6 +371,10 @@ impl Graph {
         if let Some(labels) = &self.labels {
             digest.update(b"labels");
             hash_words(&mut digest, labels, u32::to_le_bytes);
+        }
+        if let Some(labels) = &self.some_labels {
+            digest.update(b"some labels");
+            hash_words(&mut digest, labels, |l| l.unwrap_or(u32::MAX).to_le_bytes());
         }
         hex(&digest.finalize())
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::atomic;
 use crate::collapse::Health;
 use crate::data::npy;
-use crate::data::own::Encoding;
+use crate::data::own::{Encoding, OwnGraph};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export;
 use crate::graph::Graph;
@@ -51,7 +51,7 @@ pub struct RunFolder {
 }
 
 /// Every file of ours but the lock. Nothing else in a run folder is ever touched.
-const FILES: [&str; 14] = [
+const FILES: [&str; 15] = [
     "config.toml",
     "metrics.jsonl",
     "checkpoint.safetensors",
@@ -60,6 +60,7 @@ const FILES: [&str; 14] = [
     "summary.json",
     "report.html",
     "features.json",
+    "graph.json",
     "embeddings.npz",
     "embeddings.parquet",
     "embeddings.csv",
@@ -166,6 +167,11 @@ impl RunFolder {
         self.root.join("features.json")
     }
 
+    /// Where the files of the user's own graph were.
+    pub fn graph(&self) -> PathBuf {
+        self.root.join("graph.json")
+    }
+
     /// What was trained and how it ended, as one JSON object.
     pub fn summary(&self) -> PathBuf {
         self.root.join("summary.json")
@@ -203,6 +209,18 @@ impl RunFolder {
         // Structs of numbers and strings have no way to fail.
         let json = serde_json::to_string_pretty(encoding).unwrap_or_default();
         write(&self.features(), &(json + "\n"))
+    }
+
+    /// Writes graph.json, with absolute paths, so that the graph is found again from any folder.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_graph(&self, files: &OwnGraph) -> Result<()> {
+        // A path that is not UTF-8 cannot be written down, and no run should fail for that.
+        match serde_json::to_string_pretty(&files.absolute()?) {
+            Ok(json) => write(&self.graph(), &(json + "\n")),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Writes summary.json.

@@ -90,6 +90,14 @@ fn add_case_study(
     temperature: f64,
 ) -> Result<()> {
     let Some(labels) = graph.labels() else {
+        let without = graph.without_label();
+        if without > 0 {
+            let (without, nodes) = (grouped(without), grouped(graph.nodes()));
+            report.warnings.push(format!(
+                "{without} of {nodes} nodes have no class: they are not scored, and the paper's \
+                 case study, which needs all classes, is left out."
+            ));
+        }
         return Ok(());
     };
     let study = charts::CaseStudy { embeddings, graph, labels, ids, temperature };

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::checkpoint::{Checkpoint, Header};
 use crate::data::npy;
+use crate::data::own::{Encoding, OwnGraph};
 use crate::error::{Error, ErrorKind, Result};
 use crate::run::{Record, read_records};
 
@@ -116,6 +117,14 @@ impl StoredRun {
         Ok(Some((matrix, ids)))
     }
 
+    /// Where the files of the user's own graph were, if the run was trained on one.
+    ///
+    /// # Errors
+    /// If graph.json cannot be read or is not what it should be.
+    pub fn own_graph(&self) -> Result<Option<OwnGraph>> {
+        read_own_graph(&self.root)
+    }
+
     /// As [`embeddings`](Self::embeddings), where they are needed.
     ///
     /// # Errors
@@ -128,11 +137,40 @@ impl StoredRun {
     }
 }
 
-fn no_run(root: &Path) -> Error {
+/// What is said of a folder that holds no run.
+pub(crate) fn no_run(root: &Path) -> Error {
     let what = if root.exists() { "holds no run" } else { "does not exist" };
     let message =
         format!("{what}; name the folder that `blnn train` wrote, such as runs/cora-blnn-seed1");
     Error::new(ErrorKind::Config, message).at(root.display())
+}
+
+/// How the features of a run's nodes were made, if it was trained on a graph of the user's own.
+///
+/// # Errors
+/// If features.json cannot be read or is not what it should be.
+pub(crate) fn read_encoding(root: &Path) -> Result<Option<Encoding>> {
+    read_json(&root.join("features.json"), "does not say how features are made")
+}
+
+/// Where the files of a run's graph were, if it is the user's own.
+///
+/// # Errors
+/// If graph.json cannot be read or is not what it should be.
+pub(crate) fn read_own_graph(root: &Path) -> Result<Option<OwnGraph>> {
+    read_json(&root.join("graph.json"), "does not say where a graph is")
+}
+
+/// What a file of JSON holds, if it is there.
+fn read_json<T: for<'a> Deserialize<'a>>(path: &Path, fault: &str) -> Result<Option<T>> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let parsed = serde_json::from_str(&read_text(path)?);
+    parsed.map(Some).map_err(|e| {
+        let message = format!("{fault}: {e}; bring the file of the run back");
+        Error::new(ErrorKind::Parse, message).at(path.display())
+    })
 }
 
 fn read_text(path: &Path) -> Result<String> {

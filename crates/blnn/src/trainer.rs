@@ -1,9 +1,12 @@
 //! [`Trainer`]: a model and everything that trains it, one step at a time.
 
+pub(crate) mod inference;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use blnn_kernels::{Matrix, Panels, Threads};
 
+use self::inference::running_names;
 use crate::augment::Views;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
@@ -195,21 +198,13 @@ impl Trainer {
 
     /// Like [`Trainer::embed`], with the running statistics of either momentum.
     pub fn embed_with(&mut self, statistics: Statistics) -> Matrix {
-        let mut tape = Tape::default();
-        let running = self.running.clone();
-        let fixed = |layer: usize| Normalization::Fixed(running[layer].clone(), statistics);
-        let [output, _] = self.online.encode(&mut tape, [false, false], fixed);
-        tape.output(output);
-        let threads = self.threads.clone();
-        threads.enter(|| {
+        let (threads, online) = (self.threads.clone(), self.online.clone());
+        let representations = threads.enter(|| {
             self.views.keep_all(&self.threads);
             self.inputs.set_masks(&self.views, &self.threads);
-            tape.forward(&mut self.parts().1);
+            inference::represent(&online, statistics, &mut self.parts().1)
         });
-        let embedding = self.order.restore(&self.memory.value(output).to_matrix());
-        tape.finish(&mut self.memory);
-        self.clock.skip();
-        embedding
+        self.order.restore(&representations)
     }
 
     /// The whole state but the epoch, by name:
@@ -228,10 +223,9 @@ impl Trainer {
             };
             ((*name).to_owned(), Matrix::zeros(1, width))
         }));
-        all.extend(Self::running_names().map(|(name, layer, kind, mean)| {
-            let statistics = &self.running[layer];
-            let values = if mean { &statistics.mean } else { &statistics.variance }[kind].clone();
-            (name, Matrix::from_vec(1, values.len(), values))
+        all.extend(running_names().map(|statistic| {
+            let values = statistic.values(&self.running).to_vec();
+            (statistic.name, Matrix::from_vec(1, values.len(), values))
         }));
         for slot in self.optimizer.slots() {
             let name = self.parameters.name(slot.parameter);
@@ -239,18 +233,6 @@ impl Trainer {
             all.push((format!("adam.second.{name}"), slot.second.to_matrix()));
         }
         all
-    }
-
-    /// Name, layer, kind of statistics and whether it is the mean, of each running statistic.
-    fn running_names() -> impl Iterator<Item = (String, usize, usize, bool)> + use<> {
-        let each = |layer: usize| {
-            [(0, "last_view"), (1, "averaged")].into_iter().flat_map(move |(kind, label)| {
-                [("mean", true), ("variance", false)].map(|(moment, mean)| {
-                    (format!("online.norm{}.{label}.{moment}", layer + 1), layer, kind, mean)
-                })
-            })
-        };
-        [0, 1].into_iter().flat_map(each)
     }
 
     /// Takes over a saved state. `tensor` gives the tensor of a name and a shape.
@@ -262,11 +244,9 @@ impl Trainer {
             let value = tensor(self.parameters.name(id), self.parameters.value(id).shape())?;
             self.parameters.value_mut(id).copy_from(&value);
         }
-        for (name, layer, kind, mean) in Self::running_names() {
-            let statistics = &mut self.running[layer];
-            let slot =
-                &mut if mean { &mut statistics.mean } else { &mut statistics.variance }[kind];
-            *slot = tensor(&name, (1, slot.len()))?.into_vec();
+        for statistic in running_names() {
+            let slot = statistic.values_mut(&mut self.running);
+            *slot = tensor(&statistic.name, (1, slot.len()))?.into_vec();
         }
         for slot in self.optimizer.slots_mut() {
             let name = self.parameters.name(slot.parameter);
@@ -288,10 +268,11 @@ fn reordered(graph: &Graph, order: &Order) -> Result<Graph> {
     let (adjacency, features) =
         (order.adjacency(graph.adjacency()), order.features(graph.features()));
     let reordered = Graph::new(graph.name(), adjacency, features)?;
-    match graph.labels() {
-        Some(labels) => reordered.with_labels(order.values(labels), Vec::new()),
-        None => Ok(reordered),
+    if graph.classes() == 0 {
+        return Ok(reordered);
     }
+    let labels: Vec<Option<u32>> = (0..graph.nodes()).map(|node| graph.label_of(node)).collect();
+    reordered.with_some_labels(order.values(&labels), Vec::new())
 }
 
 fn add_predictor(plan: &Plan, parameters: &mut Parameters) -> PredictorParameters {

@@ -174,7 +174,8 @@ fn edge_lists_never_panic() {
 #[test]
 fn node_tables_never_panic() {
     let columns = ColumnNames { label: Some("t".into()), ..ColumnNames::default() };
-    let read = |bytes: &[u8]| own::node_table(bytes, &columns).is_ok();
+    let threads = Threads::new(1);
+    let read = |bytes: &[u8]| own::node_table(bytes, &columns, &threads).is_ok();
     let valid = b"id,t,x,k\na,1,0.5,\"u\"\nb,2,-1e3,v\nc,1,0,u\nd,2,7,v\n";
     assert!(accepted(valid, 6000, read) < 6000);
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blnn::data::own::{
-    ColumnNames, FeatureSource, IdKind, Loaded, OwnGraph, Structural, labels, read,
+    ColumnNames, FeatureSource, IdKind, Loaded, OwnGraph, Structural, Why, labels, read, read_as,
 };
 use blnn::export::{Embedding, Format, Provenance};
 use blnn::{ErrorKind, Features, Graph, Matrix};
@@ -164,7 +164,7 @@ fn parquet_tables_are_read_over_row_groups() {
     assert!(text.contains("nodes.parquet: column `age` holds fractions"), "{text}");
     assert!(text.contains("--source-column"), "{text}");
     let (names, classes, _) = labels(&nodes, &labelled("".into(), "".into()).columns).unwrap();
-    assert_eq!((names.len(), classes), (3, vec![1, 0, 0]));
+    assert_eq!((names.len(), classes), (3, vec![Some(1), Some(0), Some(0)]));
 }
 
 #[test]
@@ -190,6 +190,77 @@ fn damaged_parquet_and_empty_values_are_told() {
     file.close().unwrap();
     let text = refusal(&OwnGraph::new(place.put("null.parquet", bytes)));
     assert!(text.contains("null.parquet: column `source`: row 2: is empty"), "{text}");
+}
+
+/// Nulls of a label are nodes without one, a group of nothing but nulls too.
+#[test]
+fn null_labels_are_no_labels() {
+    let place = Place::new();
+    let schema = "message m { required int64 id; optional binary topic (STRING); \
+                  required double x; }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let mut bytes = Vec::new();
+    let mut file = SerializedFileWriter::new(&mut bytes, schema, Arc::default()).unwrap();
+    let groups: [(&[i64], &[&str], &[i16]); 2] =
+        [(&[1, 2, 3], &["b", "a"], &[1, 0, 1]), (&[4], &[], &[0])];
+    for (ids, topics, levels) in groups {
+        let mut group = file.next_row_group().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<Int64Type>().write_batch(ids, None, None).unwrap();
+        column.close().unwrap();
+        let topics: Vec<ByteArray> = topics.iter().map(|&topic| topic.into()).collect();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<ByteArrayType>().write_batch(&topics, Some(levels), None).unwrap();
+        column.close().unwrap();
+        let x: Vec<f64> = ids.iter().map(|&id| id as f64).collect();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<DoubleType>().write_batch(&x, None, None).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+    }
+    file.close().unwrap();
+    let nodes = place.put("nodes.parquet", bytes);
+    let loaded = load(&labelled(place.put("e.csv", "1,2\n3,4\n"), nodes.clone())).unwrap();
+    let labels_of = |graph: &Graph| (0..4).map(|node| graph.label_of(node)).collect::<Vec<_>>();
+    assert_eq!(labels_of(&loaded.graph), [Some(1), None, Some(0), None]);
+    assert_eq!(loaded.graph.class_names(), ["a", "b"]);
+    assert!(loaded.understood.to_string().contains("2 of 4 nodes have none and are not scored"));
+    let request = labelled("".into(), "".into());
+    assert_eq!(labels(&nodes, &request.columns).unwrap().1[1], None);
+}
+
+/// A model trained from csv meets parquet: names and types are what counts.
+#[test]
+fn columns_are_found_in_another_kind_of_table() {
+    let place = Place::new();
+    let edges = place.put("e.csv", "3,7\n9,3\n");
+    let text = "id,kind,age\n7,b,0.5\n3,a,1.5\n9,a,2.5\n1,b,2.5\n";
+    let csv = OwnGraph { nodes: Some(place.put("n.csv", text)), ..OwnGraph::new(edges.clone()) };
+    let encoding = load(&csv).unwrap().encoding;
+    let table = |schema: &str| {
+        let groups =
+            [(vec!["b", "z"], vec![7, 3], vec![0.5, 1.5]), (vec!["a"], vec![9], vec![9.5])];
+        let nodes = Some(place.put("n.parquet", parquet_file(schema, &groups)));
+        let request = OwnGraph { nodes, ..OwnGraph::new(edges.clone()) };
+        read_as(&request, &encoding, &Threads::new(2))
+    };
+    let schema = "message m { required binary kind (STRING); required int64 node; \
+                  required double age; }";
+    let loaded = table(schema).unwrap();
+    let Features::Dense(x) = loaded.graph.features() else { panic!("dense") };
+    let wanted = load(&csv).unwrap();
+    let Features::Dense(old) = wanted.graph.features() else { panic!("dense") };
+    assert_eq!(encoding.names(), ["kind=b", "kind=a", "age"]);
+    assert_eq!(x.row(0), old.row(0));
+    assert_eq!((x.row(1)[0], x.row(1)[1], x.row(1)[2]), (0.0, 0.0, old.row(1)[2]));
+    assert_eq!(loaded.understood.unseen[0].example, "z");
+    let text = table(&schema.replace("kind", "age1").replace("double age;", "double kind;"));
+    let text = text.unwrap_err().to_string();
+    assert!(text.contains("n.parquet: lacks a column") && text.contains("`age1`"), "{text}");
+    let swapped = "message m { required binary age (STRING); required int64 node; \
+                   required double kind; }";
+    let text = table(swapped).unwrap_err().to_string();
+    assert!(text.contains("column `age` holds texts"), "{text}");
 }
 
 /// What we write ourselves is read again, lists of numbers and all.
@@ -303,10 +374,10 @@ fn a_graph_without_features_gets_some_and_says_so() {
     let place = Place::new();
     let path = place.put("edges.csv", EDGES);
     let loaded = load(&OwnGraph::new(path.clone())).unwrap();
-    let FeatureSource::Edges { kind, told, .. } = &loaded.understood.feature_source else {
+    let FeatureSource::Edges { kind, why, .. } = &loaded.understood.feature_source else {
         panic!("computed")
     };
-    assert_eq!((*kind, *told), (Structural::RandomWalk, false));
+    assert_eq!((*kind, *why), (Structural::RandomWalk, Why::NoOthers));
     assert!(loaded.understood.to_string().contains("random-walk (there are no others"));
     for kind in Structural::ALL {
         let loaded =

@@ -37,6 +37,7 @@ const LAYERS: [Layer; 11] = [
             "checkpoint",
             "collapse",
             "export",
+            "model",
             "run",
             "run_report",
             "stored_run",

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::Context;
+use anyhow::{Context, bail, ensure};
 use blnn::data::own::ColumnNames;
 use blnn::eval::{
     EvalPlan, Progress, Protocol, Scores, Task, check_labels, evaluate, number_classes,
@@ -20,7 +20,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::eval_report::{self, Scored};
 use super::load_graph;
-use crate::output::note;
+use crate::output::{grouped, note};
+use crate::scoring::take_rows;
 
 /// Score embeddings on the paper's tasks.
 ///
@@ -122,7 +123,8 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<ExitCode> {
         seed: args.seed,
     };
     let nodes = Nodes::read(args)?;
-    check_labels(&nodes.labels, nodes.splits.as_ref(), &plan).map_err(|e| e.at(&args.labels))?;
+    let known: Vec<u32> = nodes.labels.iter().copied().flatten().collect();
+    check_labels(&known, nodes.splits.as_ref(), &plan).map_err(|e| e.at(&args.labels))?;
     let threads = Threads::new(args.threads.into());
     let mut scored = Vec::new();
     for path in [Some(&args.embeddings), args.other.as_ref()].into_iter().flatten() {
@@ -137,9 +139,9 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The nodes' classes, and the public splits of their data set.
+/// The nodes' classes, as far as they have one, and the public splits of their data set.
 struct Nodes {
-    labels: Vec<u32>,
+    labels: Vec<Option<u32>>,
     splits: Option<Splits>,
     /// The ids of a table, by which its rows are matched with those of the embeddings.
     ids: Option<Vec<String>>,
@@ -161,20 +163,22 @@ impl Nodes {
         }
         if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
             let labels = read_labels(path).map_err(|e| e.at(source))?;
+            let labels = labels.into_iter().map(Some).collect();
             return Ok(Self { labels, splits: None, ids: None });
         }
         let graph = load_graph(source, args.data_dir.as_deref())?;
-        let labels = graph.labels().with_context(|| {
-            format!(
+        if graph.classes() == 0 {
+            bail!(
                 "{source}: the graph has no labels; give --labels a .npy vector, or a table of \
                  nodes and the name of its column with --label"
-            )
-        })?;
-        Ok(Self { labels: labels.to_vec(), splits: graph.splits().cloned(), ids: None })
+            );
+        }
+        let labels = (0..graph.nodes()).map(|node| graph.label_of(node)).collect();
+        Ok(Self { labels, splits: graph.splits().cloned(), ids: None })
     }
 
     /// The classes in the order of the embeddings in `path`.
-    fn labels_for(&self, path: &Path) -> anyhow::Result<Cow<'_, [u32]>> {
+    fn labels_for(&self, path: &Path) -> anyhow::Result<Cow<'_, [Option<u32>]>> {
         let Some(ids) = &self.ids else {
             return Ok(Cow::Borrowed(&self.labels));
         };
@@ -221,11 +225,20 @@ fn read_labels(path: &Path) -> blnn::Result<Vec<u32>> {
 
 fn score(path: &Path, nodes: &Nodes, plan: &EvalPlan, threads: &Threads) -> anyhow::Result<Scored> {
     let name = path.display().to_string();
-    let embeddings = read_embeddings(path).map_err(|e| e.at(&name))?;
+    let mut embeddings = read_embeddings(path).map_err(|e| e.at(&name))?;
+    let all = nodes.labels_for(path)?;
+    let labels: Vec<u32> = all.iter().copied().flatten().collect();
+    if labels.len() < all.len() {
+        let (rows, count) = (embeddings.rows(), all.len());
+        ensure!(rows == count, "{name}: {rows} embeddings for {count} nodes of the labels");
+        let (without, count) = (grouped(all.len() - labels.len()), grouped(all.len()));
+        note(format_args!("{without} of {count} nodes have no label and are not scored"));
+        let rows: Vec<usize> = (0..all.len()).filter(|&row| all[row].is_some()).collect();
+        embeddings = take_rows(&embeddings, &rows);
+    }
     let mut watch = Watch::new();
     let mut listen = |progress| watch.see(progress);
     let splits = nodes.splits.as_ref();
-    let labels = nodes.labels_for(path)?;
     let scores: blnn::Result<Scores> =
         evaluate(&embeddings, &labels, splits, plan, threads, &mut listen);
     watch.bar.finish_and_clear();

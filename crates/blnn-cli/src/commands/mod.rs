@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod datasets;
 pub(crate) mod doctor;
+pub(crate) mod embed;
 pub(crate) mod eval;
 mod eval_report;
 pub(crate) mod report;

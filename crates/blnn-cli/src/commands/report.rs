@@ -4,25 +4,28 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blnn::{Graph, MapMethod, ReportOptions, StoredRun, atomic, data, report_run};
+use blnn::{Graph, MapMethod, ReportOptions, StoredRun, atomic, report_run};
 use blnn_kernels::Threads;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::args::MachineArgs;
-use crate::commands::load_graph;
 use crate::output::{note, shell_word};
+use crate::own_graph::OwnGraphArgs;
+use crate::run_graph::{Lost, Tell, TrainedOn};
 
 /// Write a page that shows a run: scores, curves, and a map of all nodes.
 ///
 /// The page is one file that works offline. Nodes on the map can be coloured by class, cluster or
 /// degree, searched by id, and clicked for their ten nearest neighbours. Classes and degrees need
-/// the graph; that of a public data set is found by itself.
+/// the graph: that of a public data set is found by itself, and so are your own files where they
+/// are still as they were.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   blnn report runs/cora-blnn-seed1
   blnn report runs/mine my/graph.npz -o mine.html
+  blnn report runs/mine --edges edges.csv --nodes nodes.csv --label topic
   blnn report runs/physics-blnn-seed1 --map pca     at once, instead of in a minute")]
 pub(crate) struct ReportArgs {
     /// The run's folder
@@ -30,6 +33,9 @@ pub(crate) struct ReportArgs {
 
     /// The graph the run was trained on: a data set's name or a file [default: as the run says]
     pub(crate) graph: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) own: OwnGraphArgs,
 
     /// Where to write the page [default: report.html in the run's folder]
     #[arg(short, long, value_name = "FILE")]
@@ -66,8 +72,8 @@ const TSNE_AFTER_TRAINING: usize = 10_000;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let run = StoredRun::read(&args.run)?;
-    let graph = find_graph(args, &run)?;
     let threads = Threads::new(args.machine.threads.into());
+    let graph = find_graph(args, &run, &threads)?;
     let path = args.output.clone().unwrap_or_else(|| args.run.join("report.html"));
     let options = ReportOptions { map: args.map.method(), ..ReportOptions::default() };
     let job = Page { run: &run, graph: graph.as_ref(), options, threads: &threads, path: &path };
@@ -76,24 +82,32 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The graph that was named, or else the one of the registry that the run names. A run on a file
-/// of the user's does not say where the file is.
-fn find_graph(args: &ReportArgs, run: &StoredRun) -> anyhow::Result<Option<Graph>> {
+/// The graph that was named, or else the one that the run was trained on, if it can be had.
+fn find_graph(
+    args: &ReportArgs,
+    run: &StoredRun,
+    threads: &Threads,
+) -> anyhow::Result<Option<Graph>> {
     let data_dir = args.machine.data_dir.as_deref();
-    if let Some(name) = &args.graph {
-        return Ok(Some(load_graph(name, data_dir)?));
+    if let Some(graph) = args.own.load_named(args.graph.as_deref(), data_dir, threads)? {
+        return Ok(Some(graph));
     }
-    let name = &run.summary().graph;
-    let missing = if data::find(name).is_some() {
-        match load_graph(name, data_dir) {
-            Ok(graph) => return Ok(Some(graph)),
-            Err(error) => error.to_string(),
-        }
-    } else {
-        format!("the run does not say where the graph `{name}` is")
+    let files = run.own_graph()?;
+    let trained = TrainedOn {
+        name: &run.summary().graph,
+        fingerprint: run.header().map(|header| header.fingerprint.as_str()),
+        files: files.as_ref(),
     };
-    let command = format!("blnn report {} GRAPH", shell_word(&args.run));
-    note(format_args!("without classes and degrees: {missing}; name the graph with: {command}"));
+    let why = match trained.load(data_dir, Tell::Nothing, threads) {
+        Ok(graph) => return Ok(Some(graph)),
+        // A graph that is not that of the run says nothing about its embeddings.
+        Err(Lost::Changed { why, .. }) => why,
+        Err(Lost::Elsewhere { why, words }) => {
+            let run = shell_word(&args.run);
+            format!("{why}; name the graph with: blnn report {run} {words}")
+        }
+    };
+    note(format_args!("without classes and degrees: {why}"));
     Ok(None)
 }
 

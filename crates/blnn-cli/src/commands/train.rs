@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use blnn::data::own::{Encoding, OwnGraph};
 use blnn::export::{Embedding, Format, Provenance};
 use blnn::{Checkpoint, Config, ErrorKind, Graph, Job, Method, Outcome, Plan, RunFolder};
 use blnn_kernels::Threads;
@@ -26,9 +27,6 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let loaded = args.own.load(args.graph.as_deref(), data_dir, &threads)?;
     let graph = loaded.graph;
     let folder = open_folder(args, &root)?;
-    if let Some(encoding) = &loaded.encoding {
-        folder.write_features(encoding)?;
-    }
     let job = Job {
         graph: &graph,
         plan: &plan,
@@ -38,9 +36,14 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     };
     let scoring = Scoring::new(&graph, plan.epochs(), args.eval_every, &threads)?;
     let mut progress = Progress::new(plan.epochs(), scoring)?;
+    remember(&folder, loaded.encoding.as_ref(), loaded.files.as_ref())?;
     let done = blnn::train(&job, &mut progress);
     progress.clear();
     let outcome = done.map_err(|error| with_hint(error, args, &folder))?;
+    if let Some(files) = &loaded.files {
+        // Those of a run that was resumed may have moved.
+        folder.write_graph(files)?;
+    }
     if !outcome.finished {
         note(format_args!(
             "stopped after epoch {} of {}; continue with: {}",
@@ -55,6 +58,22 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         if args.no_report { None } else { report::after_training(folder.root(), &graph, &threads) };
     print_summary(args, &folder, &outcome, &Written { saved, report })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Keeps how the features were made and where the files are. A run that is resumed has both
+/// already, and they must stay if this graph turns out to be another one.
+fn remember(
+    folder: &RunFolder,
+    encoding: Option<&Encoding>,
+    files: Option<&OwnGraph>,
+) -> blnn::Result<()> {
+    if let Some(encoding) = encoding.filter(|_| !folder.features().exists()) {
+        folder.write_features(encoding)?;
+    }
+    match files.filter(|_| !folder.graph().exists()) {
+        Some(files) => folder.write_graph(files),
+        None => Ok(()),
+    }
 }
 
 /// The settings and the folder of the run. A run that is resumed has its own settings beneath

@@ -12,6 +12,8 @@ mod bad_input;
 mod bench;
 #[cfg(unix)]
 mod docs;
+#[cfg(unix)]
+mod embed;
 mod eval;
 mod help;
 #[cfg(unix)]

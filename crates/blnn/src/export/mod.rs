@@ -21,6 +21,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use crate::atomic;
+use crate::checkpoint::Header;
 use crate::data::npy;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
@@ -94,6 +95,16 @@ impl Provenance {
             fingerprint: graph.fingerprint(),
             seed: plan.seed(),
             config: plan.to_toml(),
+        }
+    }
+
+    /// The provenance of embeddings by the model of a checkpoint.
+    pub fn of_model(header: &Header) -> Self {
+        Self {
+            graph: header.graph.clone(),
+            fingerprint: header.fingerprint.clone(),
+            seed: header.seed,
+            config: header.config.clone(),
         }
     }
 

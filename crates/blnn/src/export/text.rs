@@ -87,16 +87,18 @@ pub(super) fn projector_vectors(embedding: &Embedding<'_>, out: &mut dyn Write) 
 /// An id a line; with labels a second column and, as the projector demands then, a header.
 pub(super) fn projector_metadata(embedding: &Embedding<'_>, out: &mut dyn Write) -> io::Result<()> {
     let graph = embedding.graph;
-    if graph.labels().is_some() {
+    let labelled = graph.classes() > 0;
+    if labelled {
         writeln!(out, "id\tlabel")?;
     }
     for row in 0..embedding.vectors.rows() {
         write!(out, "{}", in_cell(&embedding.id(row)))?;
-        if let Some(labels) = graph.labels() {
-            let class = labels[row] as usize;
-            match graph.class_names().get(class) {
-                Some(name) => write!(out, "\t{}", in_cell(name))?,
-                None => write!(out, "\t{class}")?,
+        if labelled {
+            match graph.label_of(row).map(|class| (class, graph.class_names().get(class as usize)))
+            {
+                Some((_, Some(name))) => write!(out, "\t{}", in_cell(name))?,
+                Some((class, None)) => write!(out, "\t{class}")?,
+                None => write!(out, "\t")?,
             }
         }
         writeln!(out)?;

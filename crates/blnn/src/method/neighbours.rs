@@ -24,8 +24,12 @@ pub(super) fn noisy(tape: &mut Tape, graph: &Graph, h: Representations) -> Vec<D
 /// The neighbours of the same class as positives.
 pub(super) fn clean(tape: &mut Tape, graph: &Graph, h: Representations) -> Result<Vec<Direction>> {
     let Some(labels) = graph.labels() else {
-        let message = "bgrl-clean is an oracle that needs labels, and this graph has none; \
-                       use blnn or bgrl";
+        let message = if graph.without_label() > 0 {
+            "bgrl-clean is an oracle that needs a label of every node, and some have none; use \
+             blnn or bgrl"
+        } else {
+            "bgrl-clean is an oracle that needs labels, and this graph has none; use blnn or bgrl"
+        };
         return Err(Error::new(ErrorKind::Config, message).at(graph.name()));
     };
     Ok(directions(tape, &weights(graph, |i, j| labels[i] == labels[j]), h))

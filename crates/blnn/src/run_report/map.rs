@@ -109,18 +109,25 @@ fn colourings(
     let class = graph.and_then(|graph| classes(graph, shown));
     let degree = graph.map(|graph| degrees(graph, shown));
     let count = class.as_ref().and_then(|c| c.categories.as_ref()).map_or(CLUSTERS, Vec::len);
+    // Nodes without a class are no class of their own.
+    let count = count - usize::from(graph.is_some_and(|graph| graph.without_label() > 0));
     let cluster = clusters(matrix, count.min(matrix.rows()), threads);
     [class, cluster, degree].into_iter().flatten().collect()
 }
 
-/// Classes without a single node get no colour.
+/// Classes without a single node get no colour; nodes without a class share one, the last.
 fn classes(graph: &Graph, shown: &[usize]) -> Option<Colouring> {
-    let labels = graph.labels()?;
-    let used = eval::number_classes(labels);
-    let mut present: Vec<u32> = labels.to_vec();
+    let labelled = graph.labelled()?;
+    let of = |i: usize| graph.label_of(i).unwrap_or(u32::MAX);
+    let labels: Vec<u32> = (0..graph.nodes()).map(of).collect();
+    let used = eval::number_classes(&labels);
+    let mut present = labelled.classes;
     present.sort_unstable();
     present.dedup();
-    let names = present.iter().map(|&c| class_name(graph, c as usize)).collect();
+    let mut names: Vec<String> = present.iter().map(|&c| class_name(graph, c as usize)).collect();
+    if graph.without_label() > 0 {
+        names.push("none".to_owned());
+    }
     let values: Vec<u32> = shown.iter().map(|&i| used[i]).collect();
     Some(Colouring {
         name: "class".to_owned(),

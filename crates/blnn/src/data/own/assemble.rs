@@ -9,11 +9,12 @@ use super::encoding::{Encoding, Feature, Rule};
 use super::endpoints::EndPoints;
 use super::files::{self, EdgeFile, NodeFile};
 use super::ids::NodeIds;
+use super::known::{Known, Unseen};
 use super::matrices::WholeGraph;
 use super::node_table::LabelColumn;
 use super::structural::{self, Structural};
 use super::understood::{FeatureSource, FileNote, IdKind, LabelNote, Understood};
-use super::{Loaded, OwnGraph, name_of};
+use super::{Loaded, OwnGraph, Why, name_of, saved};
 use crate::data::{SelfLoops, undirected};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Features, Graph, Splits};
@@ -33,26 +34,46 @@ struct Parts {
 }
 
 /// The features that the files hold.
-enum Given {
+pub(super) enum Given {
     None,
     Matrix(Features),
     Table(Vec<super::node_table::Column>),
 }
 
-pub(super) fn graph(request: &OwnGraph, threads: &Threads) -> Result<Loaded> {
+/// Features and how they came about.
+pub(super) struct Made {
+    pub(super) features: Features,
+    pub(super) encoding: Encoding,
+    pub(super) source: FeatureSource,
+    pub(super) unseen: Vec<Unseen>,
+}
+
+/// Reads a graph; its features are made as `saved` says, or else as suits them best.
+pub(super) fn graph(
+    request: &OwnGraph,
+    saved: Option<&Encoding>,
+    threads: &Threads,
+) -> Result<Loaded> {
+    if let Some(saved) = saved {
+        saved::check_request(request, saved)?;
+    }
     let (file, note) = files::edges(&request.edges, &request.columns, threads)?;
     let parts = match file {
         EdgeFile::Benchmark { graph, listed } => {
             check_alone(request)?;
+            if let Some(saved) = saved {
+                saved::check_width(saved, graph.features())
+                    .map_err(|e| e.at(request.edges.display()))?;
+            }
             return Ok(benchmark(*graph, &listed, note));
         }
         EdgeFile::Whole(whole) => {
             check_alone(request)?;
             whole_parts(request, whole, note, threads)?
         }
-        EdgeFile::Edges { ends, nodes } => edge_parts(request, ends, nodes, note, threads)?,
+        EdgeFile::Edges { ends, nodes } => edge_parts(request, saved, ends, nodes, note, threads)?,
     };
-    assemble(request, parts, threads)
+    assemble(request, saved, parts, threads)
 }
 
 /// Refuses tables beside a file that holds everything.
@@ -83,7 +104,7 @@ fn whole_parts(
     let labels = whole.labels.map(|classes| LabelColumn {
         name: "node_labels".into(),
         names: Vec::new(),
-        classes,
+        classes: classes.into_iter().map(Some).collect(),
     });
     let given = Given::Matrix(Features::Dense(whole.features));
     let name = name_of(&request.edges);
@@ -109,6 +130,7 @@ fn rows_of(
 
 fn edge_parts(
     request: &OwnGraph,
+    saved: Option<&Encoding>,
     ends: EndPoints,
     count: Option<usize>,
     note: FileNote,
@@ -134,7 +156,8 @@ fn edge_parts(
             let mut columns = columns.clone();
             // A file of labels is no column of the table.
             columns.label = columns.label.filter(|label| !is_label_file(label));
-            let (file, note) = files::nodes(path, &columns)?;
+            let known = saved.map(Known::of);
+            let (file, note) = files::nodes(path, &columns, known.as_ref(), threads)?;
             notes.push(note);
             let shown = path.display().to_string();
             match file {
@@ -162,7 +185,7 @@ fn edge_parts(
     Ok(Parts { name, notes, ids, edges, given, labels, splits: None })
 }
 
-fn is_label_file(label: &str) -> bool {
+pub(super) fn is_label_file(label: &str) -> bool {
     Path::new(label).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npy"))
 }
 
@@ -194,17 +217,26 @@ fn label_file(path: &Path, nodes: usize, notes: &mut Vec<FileNote>) -> Result<La
         read_as: "labels, entry i for node i".into(),
         seconds: start.elapsed().as_secs_f64(),
     });
+    let classes = classes.into_iter().map(Some).collect();
     Ok(LabelColumn { name: path.display().to_string(), classes, names })
 }
 
-fn assemble(request: &OwnGraph, parts: Parts, threads: &Threads) -> Result<Loaded> {
+fn assemble(
+    request: &OwnGraph,
+    saved: Option<&Encoding>,
+    parts: Parts,
+    threads: &Threads,
+) -> Result<Loaded> {
     let nodes = parts.ids.len();
     let adjacency = undirected(nodes, &parts.edges, SelfLoops::Drop)?;
     let counts = Counts::new(&parts.edges, &adjacency);
     drop(parts.edges);
-    let made = make_features(request.features, parts.given, &adjacency, &parts.ids, threads)
-        .map_err(|e| e.at(request.edges.display()))?;
-    let (features, encoding, feature_source) = made;
+    let made = match saved {
+        Some(saved) => saved::features(saved, parts.given, &adjacency, &parts.ids, threads),
+        None => make_features(request.features, parts.given, &adjacency, &parts.ids, threads),
+    };
+    let place = request.nodes.as_ref().unwrap_or(&request.edges);
+    let Made { features, encoding, source, unseen } = made.map_err(|e| e.at(place.display()))?;
     let id_names = parts.ids.names();
     let ids = match (&id_names, &parts.ids) {
         (None, _) => IdKind::Rows,
@@ -219,12 +251,13 @@ fn assemble(request: &OwnGraph, parts: Parts, threads: &Threads) -> Result<Loade
     let mut label_name = String::new();
     if let Some(labels) = parts.labels {
         label_name = labels.name;
-        graph = graph.with_labels(labels.classes, labels.names)?;
+        graph = graph.with_some_labels(labels.classes, labels.names)?;
     }
     if let Some(splits) = parts.splits {
         graph = graph.with_splits(splits);
     }
-    let understood = understand(&graph, parts.notes, ids, counts, feature_source, &label_name);
+    let mut understood = understand(&graph, parts.notes, ids, counts, source, &label_name);
+    understood.unseen = unseen;
     Ok(Loaded { graph, understood, encoding })
 }
 
@@ -262,24 +295,24 @@ fn understand(
         isolated: graph.isolated_nodes(),
         features: graph.features().cols(),
         feature_source,
+        unseen: Vec::new(),
         labels: label_note(graph, label_name),
         splits: graph.splits().map_or(0, |splits| splits.train.len()),
     }
 }
 
 fn label_note(graph: &Graph, name: &str) -> Option<LabelNote> {
-    let labels = graph.labels()?;
+    let labelled = graph.labelled()?;
     let mut counts = vec![0; graph.classes()];
-    for &class in labels {
+    for class in labelled.classes {
         counts[class as usize] += 1;
     }
     let name_of =
         |class: usize| graph.class_names().get(class).cloned().unwrap_or_else(|| class.to_string());
     let classes = counts.iter().enumerate().map(|(class, &count)| (name_of(class), count));
-    Some(LabelNote { name: name.to_owned(), classes: classes.collect() })
+    let without = graph.without_label();
+    Some(LabelNote { name: name.to_owned(), classes: classes.collect(), without })
 }
-
-type Made = (Features, Encoding, FeatureSource);
 
 fn make_features(
     wanted: Option<Structural>,
@@ -292,22 +325,25 @@ fn make_features(
     match (wanted, given) {
         (None, Given::Matrix(features)) => {
             let encoding = matrix_encoding(features.cols());
-            return Ok((features, encoding, FeatureSource::Matrix("used as they are")));
+            let source = FeatureSource::Matrix("used as they are");
+            return Ok(Made { features, encoding, source, unseen: Vec::new() });
         }
         (None, Given::Table(columns)) => {
             let (encoding, uses) = Encoding::learn(&columns, adjacency.rows());
             if !encoding.features.is_empty() {
                 let features = encoding.apply(&columns, adjacency.rows())?;
-                return Ok((features, encoding, FeatureSource::Columns(uses)));
+                let source = FeatureSource::Columns(uses);
+                return Ok(Made { features, encoding, source, unseen: Vec::new() });
             }
             unused = uses;
         }
         _ => {}
     }
     let kind = wanted.unwrap_or(DEFAULT_FEATURES);
-    let (features, encoding) = structural::features(kind, adjacency, ids, threads)?;
-    let told = wanted.is_some();
-    Ok((features, encoding, FeatureSource::Edges { kind, told, columns: unused }))
+    let (features, encoding) = structural::features(kind, adjacency, ids, None, threads)?;
+    let why = if wanted.is_some() { Why::Told } else { Why::NoOthers };
+    let source = FeatureSource::Edges { kind, why, columns: unused };
+    Ok(Made { features, encoding, source, unseen: Vec::new() })
 }
 
 fn matrix_encoding(width: usize) -> Encoding {

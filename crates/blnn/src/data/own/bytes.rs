@@ -37,9 +37,9 @@ pub fn edge_list(bytes: &[u8], columns: &ColumnNames, threads: &Threads) -> Resu
 ///
 /// # Errors
 /// If it is not one.
-pub fn node_table(bytes: &[u8], columns: &ColumnNames) -> Result<usize> {
+pub fn node_table(bytes: &[u8], columns: &ColumnNames, threads: &Threads) -> Result<usize> {
     let open = || TextTable::new(Chunks::new(bytes)?);
-    node_text::read(&open, columns).and_then(|(table, _)| encoded(&table))
+    node_text::read(&open, columns, None, threads).and_then(|(table, _)| encoded(&table))
 }
 
 /// The number of edges of a parquet table.
@@ -58,7 +58,7 @@ pub fn parquet_edges(bytes: &[u8], columns: &ColumnNames, threads: &Threads) -> 
 /// If it is not one.
 pub fn parquet_nodes(bytes: &[u8], columns: &ColumnNames) -> Result<usize> {
     let table = ParquetTable::new(::bytes::Bytes::copy_from_slice(bytes))?;
-    encoded(&table.nodes(columns)?)
+    encoded(&table.nodes(columns, None)?)
 }
 
 fn encoded(table: &NodeTable) -> Result<usize> {

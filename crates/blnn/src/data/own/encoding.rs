@@ -6,6 +6,7 @@
 use blnn_kernels::{Csr, Matrix, Pattern};
 use serde::{Deserialize, Serialize};
 
+use super::known::{NOT_TRAINED_WITH, mismatch};
 use super::node_table::{Cells, Column};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Features;
@@ -28,6 +29,17 @@ pub struct Feature {
     /// The rule.
     #[serde(flatten)]
     pub rule: Rule,
+}
+
+/// Where all features of an encoding come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// From the columns of a table of nodes.
+    Columns,
+    /// From a matrix.
+    Matrix,
+    /// From the edges.
+    Structure(super::structural::Structural),
 }
 
 /// How a feature follows from a table or from the graph.
@@ -128,6 +140,39 @@ impl Encoding {
         (Self { features }, uses)
     }
 
+    /// What a saved encoding makes of each column.
+    pub(crate) fn uses(&self, columns: &[Column]) -> Vec<ColumnUse> {
+        let fate = |column: &Column| match &column.cells {
+            Cells::Numbers { .. } => self.fate_of_numbers(&column.name),
+            Cells::Known { texts, .. } | Cells::Kinds { texts, .. } => Fate::OneHot(texts.len()),
+            Cells::Skipped(why) => Fate::LeftOut((*why).into()),
+            Cells::ManyTexts => Fate::LeftOut(NOT_TRAINED_WITH.into()),
+        };
+        columns.iter().map(|c| ColumnUse { column: c.name.clone(), fate: fate(c) }).collect()
+    }
+
+    fn fate_of_numbers(&self, name: &str) -> Fate {
+        let found = self.features.iter().find_map(|feature| match &feature.rule {
+            Rule::Number { column, mean, scale } if column == name => Some((*mean, *scale)),
+            _ => None,
+        });
+        match found {
+            Some((0.0, 1.0)) => Fate::Flags,
+            Some((0.0, _)) => Fate::Scaled,
+            Some(_) => Fate::Standardised,
+            None => Fate::LeftOut(NOT_TRAINED_WITH.into()),
+        }
+    }
+
+    /// Where the features come from; `None` for an encoding without any.
+    pub fn origin(&self) -> Option<Origin> {
+        Some(match &self.features.first()?.rule {
+            Rule::Number { .. } | Rule::Text { .. } => Origin::Columns,
+            Rule::Matrix => Origin::Matrix,
+            Rule::Structure { kind, .. } => Origin::Structure(*kind),
+        })
+    }
+
     /// The names of the features.
     pub fn names(&self) -> Vec<String> {
         self.features.iter().map(|feature| feature.name.clone()).collect()
@@ -155,6 +200,7 @@ impl Encoding {
 fn learn_column(column: &Column, nodes: usize, features: &mut Vec<Feature>) -> Fate {
     match &column.cells {
         Cells::Skipped(why) => Fate::LeftOut((*why).into()),
+        Cells::Known { texts, .. } => Fate::OneHot(texts.len()),
         Cells::ManyTexts => {
             let most = super::node_table::MOST_KINDS;
             Fate::LeftOut(format!("text of more than {most} different values"))
@@ -252,7 +298,7 @@ impl Feature {
                 _ => Err(mismatch(format!("column `{column}` was numbers and is not any more"))),
             },
             Rule::Text { column, text } => match &find(column)?.cells {
-                Cells::Kinds { codes, texts } => {
+                Cells::Kinds { codes, texts } | Cells::Known { codes, texts, .. } => {
                     Ok(Part::Text { codes, code: texts.find(text).map(|code| code as u8) })
                 }
                 _ => Err(mismatch(format!("column `{column}` was texts and is not any more"))),
@@ -262,10 +308,6 @@ impl Feature {
             }
         }
     }
-}
-
-fn mismatch(message: String) -> Error {
-    Error::new(ErrorKind::Shape, message)
 }
 
 fn dense(parts: &[Part<'_>], nodes: usize) -> Matrix {

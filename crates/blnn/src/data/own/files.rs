@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use blnn_kernels::Threads;
 
+use super::encoding::Encoding;
 use super::endpoints::{EndPoints, Unknown};
+use super::known::Known;
 use super::matrices::{SparseMatrix, WholeGraph, pairs};
 use super::node_table::NodeTable;
 use super::parquet_table::ParquetTable;
@@ -163,12 +165,17 @@ pub(super) enum NodeFile {
     Matrix(Features),
 }
 
-/// Reads the file of the nodes.
-pub(super) fn nodes(path: &Path, columns: &ColumnNames) -> Result<(NodeFile, FileNote)> {
+/// Reads the file of the nodes; with `known`, only the columns that a model was trained with.
+pub(super) fn nodes(
+    path: &Path,
+    columns: &ColumnNames,
+    known: Option<&Known<'_>>,
+    threads: &Threads,
+) -> Result<(NodeFile, FileNote)> {
     noted(path, || match Kind::of(path)? {
-        Kind::Text => text_nodes(path, columns),
+        Kind::Text => text_nodes(path, columns, known, threads),
         Kind::Parquet => {
-            let table = ParquetTable::open(path)?.nodes(columns)?;
+            let table = ParquetTable::open(path)?.nodes(columns, known)?;
             let read_as = format!("parquet; ids in `{}`", table.id_name);
             Ok((NodeFile::Table(table), read_as))
         }
@@ -187,8 +194,13 @@ pub(super) fn nodes(path: &Path, columns: &ColumnNames) -> Result<(NodeFile, Fil
     })
 }
 
-fn text_nodes(path: &Path, columns: &ColumnNames) -> Result<(NodeFile, String)> {
-    let (nodes, table) = node_text::read(&|| TextTable::open(path), columns)?;
+fn text_nodes(
+    path: &Path,
+    columns: &ColumnNames,
+    known: Option<&Known<'_>>,
+    threads: &Threads,
+) -> Result<(NodeFile, String)> {
+    let (nodes, table) = node_text::read(&|| TextTable::open(path), columns, known, threads)?;
     let read_as = format!("{}; ids in `{}`", about_text(&table), nodes.id_name);
     Ok((NodeFile::Table(nodes), read_as))
 }
@@ -262,12 +274,18 @@ fn numbered<T: Ord + ToString>(values: &[T]) -> (Vec<u32>, Vec<String>) {
     (values.iter().map(class).collect(), distinct.iter().map(|&name| name.to_string()).collect())
 }
 
-/// The classes that a node table gives, with the id of each node.
+/// The ids of a table's nodes, the class of each that has one, and the names of the classes.
+pub type TableLabels = (Vec<String>, Vec<Option<u32>>, Vec<String>);
+
+/// The id of each node of a table, its class where it has one, and the names of the classes.
 ///
 /// # Errors
-/// If the table cannot be read or has no such column.
-pub fn labels(path: &Path, columns: &ColumnNames) -> Result<(Vec<String>, Vec<u32>, Vec<String>)> {
-    let (NodeFile::Table(table), _) = nodes(path, columns)? else {
+/// If the table cannot be read or has no such column, or if no node has a class.
+pub fn labels(path: &Path, columns: &ColumnNames) -> Result<TableLabels> {
+    // No column but those of ids and classes matters here.
+    let none = Encoding { features: Vec::new() };
+    let known = Known::of(&none);
+    let (NodeFile::Table(table), _) = nodes(path, columns, Some(&known), &Threads::new(0))? else {
         return Err(parse("is a matrix; labels need a table of nodes").at(path.display()));
     };
     let ids = (0..table.ids.len()).map(|row| table.ids.text(row).into_owned()).collect();

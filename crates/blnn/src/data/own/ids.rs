@@ -239,6 +239,30 @@ impl IdColumn {
         }
     }
 
+    /// Adds the ids of another column, or returns the row there of one that came before.
+    pub(crate) fn append(&mut self, other: &Self) -> Result<(), usize> {
+        let rows = match (&mut *self, other) {
+            (Self::Numbers(ids), Self::Numbers(more)) => {
+                ids.extend(more);
+                return Ok(());
+            }
+            (_, Self::Numbers(more)) => more.len(),
+            (_, Self::Texts(more)) => more.len(),
+        };
+        match (0..rows).find(|&row| !self.push(&other.text(row))) {
+            Some(row) => Err(row),
+            None => Ok(()),
+        }
+    }
+
+    /// The id of a row.
+    pub(crate) fn text(&self, row: usize) -> Cow<'_, str> {
+        match self {
+            Self::Numbers(ids) => Cow::Owned(ids[row].to_string()),
+            Self::Texts(texts) => Cow::Borrowed(texts.get(row as u32)),
+        }
+    }
+
     /// The ids with their rows, or the row of the first that came before.
     pub(crate) fn finish(self) -> Result<NodeIds, usize> {
         match self {

@@ -29,11 +29,13 @@ mod encoding;
 mod endpoints;
 mod files;
 mod ids;
+mod known;
 mod matrices;
 mod node_table;
 mod node_text;
 mod parquet_table;
 mod record;
+mod saved;
 mod structural;
 mod text_edges;
 mod text_table;
@@ -42,25 +44,31 @@ mod understood;
 use std::path::{Path, PathBuf};
 
 use blnn_kernels::Threads;
+use serde::{Deserialize, Serialize};
 
-pub use encoding::{ColumnUse, Encoding, Fate, Feature, Rule};
-pub use files::labels;
+pub use encoding::{ColumnUse, Encoding, Fate, Feature, Origin, Rule};
+pub use files::{TableLabels, labels};
+pub use known::Unseen;
 pub use structural::Structural;
-pub use understood::{FeatureSource, FileNote, IdKind, LabelNote, Understood};
+pub use understood::{FeatureSource, FileNote, IdKind, LabelNote, Understood, Why};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::Graph;
 
 /// The files of a graph and how to read them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct OwnGraph {
     /// The edges, or a whole graph in one file.
     pub edges: PathBuf,
     /// What is known of the nodes: a table, or a matrix of features.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<PathBuf>,
     /// Which column is which, where names do not tell.
+    #[serde(default)]
     pub columns: ColumnNames,
     /// Features to be computed from the edges instead of those of the files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub features: Option<Structural>,
 }
 
@@ -69,22 +77,56 @@ impl OwnGraph {
     pub fn new(edges: impl Into<PathBuf>) -> Self {
         Self { edges: edges.into(), ..Self::default() }
     }
+
+    /// The same with paths that hold from any folder.
+    ///
+    /// # Errors
+    /// If the current folder is not known.
+    pub fn absolute(&self) -> Result<Self> {
+        let absolute =
+            |path: &Path| std::path::absolute(path).map_err(|e| Error::io("find", path, e));
+        let mut columns = self.columns.clone();
+        if let Some(file) = columns.label.as_deref().filter(|label| assemble::is_label_file(label))
+        {
+            columns.label = Some(absolute(Path::new(file))?.display().to_string());
+        }
+        Ok(Self {
+            edges: absolute(&self.edges)?,
+            nodes: self.nodes.as_deref().map(absolute).transpose()?,
+            columns,
+            features: self.features,
+        })
+    }
+
+    /// The files.
+    pub fn paths(&self) -> Vec<&Path> {
+        let label = self.columns.label.as_deref();
+        let label = label.filter(|label| assemble::is_label_file(label)).map(Path::new);
+        [Some(self.edges.as_path()), self.nodes.as_deref(), label].into_iter().flatten().collect()
+    }
 }
 
 /// Which column is which; by name, or by number from 1.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ColumnNames {
     /// The column of the edges that holds one end.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The column of the edges that holds the other end.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// The column of the nodes that holds their ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The column of the nodes that holds their classes, or a `.npy` file of classes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Columns of the nodes that are left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skip: Vec<String>,
     /// Whether the first line is data, whatever it looks like.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_header: bool,
 }
 
@@ -105,7 +147,47 @@ pub struct Loaded {
 /// If a file cannot be read, is not of a known kind or is damaged, or if the files do not belong
 /// together. The message names file, place and remedy.
 pub fn read(request: &OwnGraph, threads: &Threads) -> Result<Loaded> {
-    assemble::graph(request, threads)
+    assemble::graph(request, None, threads)
+}
+
+/// Reads a graph for a model that was trained with the features of `encoding`: they are found by
+/// their names and scaled as they were at training, whatever the order of the columns. Other
+/// columns are left out, and [`Understood`] says which.
+///
+/// # Errors
+/// As for [`read`], and if a column is missing or holds another type of values, if a matrix has
+/// another width, or if the features come from another kind of file.
+///
+/// # Examples
+/// ```
+/// use blnn::data::own::{OwnGraph, read, read_as};
+/// use blnn::Features;
+/// use blnn_kernels::Threads;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (folder, threads) = (tempfile::tempdir()?, Threads::new(1));
+/// let write = |name: &str, text: &str| {
+///     let path = folder.path().join(name);
+///     std::fs::write(&path, text).map(|()| path)
+/// };
+/// let trained = OwnGraph {
+///     nodes: Some(write("nodes.csv", "id,age,land\nann,20,de\nbob,40,fr\ncy,60,fr\ndi,0,de\n")?),
+///     ..OwnGraph::new(write("edges.csv", "source,target\nann,bob\nbob,cy\n")?)
+/// };
+/// let encoding = read(&trained, &threads)?.encoding;
+/// let new = OwnGraph {
+///     nodes: Some(write("new.csv", "id,land,shoes,age\nzoe,fr,3,30\nyan,it,,30\n")?),
+///     ..OwnGraph::new(write("new-edges.csv", "source,target\nzoe,yan\n")?)
+/// };
+/// let loaded = read_as(&new, &encoding, &threads)?;
+/// assert_eq!(encoding.names(), ["age", "land=de", "land=fr"]);
+/// let Features::Dense(x) = loaded.graph.features() else { panic!("dense") };
+/// assert_eq!((x.row(0), x.row(1)), (&[0.0, 0.0, 1.0][..], &[0.0, 0.0, 0.0][..]));
+/// assert_eq!(loaded.understood.unseen[0].example, "it");
+/// # Ok(())
+/// # }
+/// ```
+pub fn read_as(request: &OwnGraph, encoding: &Encoding, threads: &Threads) -> Result<Loaded> {
+    assemble::graph(request, Some(encoding), threads)
 }
 
 /// The name of a graph after its file: without folders and endings.

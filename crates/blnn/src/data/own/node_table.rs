@@ -3,10 +3,14 @@
 use super::ColumnNames;
 use super::columns::{find_id, told};
 use super::ids::{IdColumn, Interner, NodeIds};
+use super::known::{Known, Names};
 use crate::error::{Error, ErrorKind, Result};
 
 /// A column of more different texts than this holds names, not kinds: it is left out.
 pub(crate) const MOST_KINDS: usize = 64;
+
+/// The code of a text that a model does not know.
+const UNSEEN: u8 = u8::MAX;
 
 /// A table of nodes in memory.
 #[derive(Debug)]
@@ -31,17 +35,26 @@ pub(crate) enum Cells {
     Numbers { rows: Vec<u32>, values: Vec<f32> },
     /// The number of each row's text.
     Kinds { codes: Vec<u8>, texts: Interner },
+    /// The number of each row's text among those that a model knows, or [`UNSEEN`].
+    Known {
+        codes: Vec<u8>,
+        texts: Interner,
+        /// How many rows hold a text that the model does not know.
+        unseen: usize,
+        /// The first such text.
+        example: Option<String>,
+    },
     /// More than [`MOST_KINDS`] different texts.
     ManyTexts,
     /// Left out because the user said so, or because of its type, named here.
     Skipped(&'static str),
 }
 
-/// The class of each node.
+/// The class of each node that has one.
 #[derive(Debug)]
 pub(crate) struct LabelColumn {
     pub(crate) name: String,
-    pub(crate) classes: Vec<u32>,
+    pub(crate) classes: Vec<Option<u32>>,
     pub(crate) names: Vec<String>,
 }
 
@@ -71,6 +84,21 @@ impl Roles {
         let skipped = columns.skip.iter().map(skip).collect::<Result<_>>()?;
         Ok(Self { id, label, skipped })
     }
+
+    /// Refuses a table of columns called `names` that lacks one which a model needs.
+    pub(crate) fn check(&self, known: &Known<'_>, names: &[String]) -> Result<()> {
+        let skipped: Vec<&str> = self.skipped.iter().map(|&c| names[c].as_str()).collect();
+        let is_other =
+            |&c: &usize| c != self.id && Some(c) != self.label && !self.skipped.contains(&c);
+        let others: Vec<&str> =
+            (0..names.len()).filter(is_other).map(|c| names[c].as_str()).collect();
+        known.check(Names {
+            id: &names[self.id],
+            label: self.label.map(|label| names[label].as_str()),
+            skipped: &skipped,
+            others: &others,
+        })
+    }
 }
 
 fn parse(message: impl Into<String>) -> Error {
@@ -90,7 +118,7 @@ pub(crate) struct Filling {
 #[derive(Debug, Default)]
 struct LabelFilling {
     name: String,
-    codes: Vec<u32>,
+    codes: Vec<Option<u32>>,
     texts: Interner,
 }
 
@@ -127,19 +155,54 @@ impl Filling {
         ))
     }
 
-    pub(crate) fn push_label(&mut self, label: &str) -> Result<()> {
-        let Some(filling) = &mut self.label else {
+    /// Adds the label of a row; an empty one is that of a node without a class.
+    pub(crate) fn push_label(&mut self, label: &str) {
+        let Some(filling) = &mut self.label else { return };
+        let code = (!is_missing(label)).then(|| filling.texts.intern(label).0);
+        filling.codes.push(code);
+    }
+
+    /// A table without rows whose columns hold what those of this one do.
+    pub(crate) fn empty(&self) -> Self {
+        let label = self.label.as_ref();
+        Self {
+            ids: IdColumn::new(),
+            id_name: self.id_name.clone(),
+            rows: 0,
+            columns: self.columns.iter().map(Column::empty).collect(),
+            label: label.map(|l| LabelFilling { name: l.name.clone(), ..LabelFilling::default() }),
+        }
+    }
+
+    /// Adds the rows of a table that began as [`empty`](Self::empty), as if they had been pushed
+    /// one by one, or returns the row of an id that came before and what to say of it.
+    pub(crate) fn append(&mut self, piece: Self) -> std::result::Result<(), (usize, Error)> {
+        let before = self.rows;
+        if let Err(row) = self.ids.append(&piece.ids) {
+            return Err((before + row, self.duplicate(&piece.ids.text(row))));
+        }
+        self.rows += piece.rows;
+        for (column, other) in self.columns.iter_mut().zip(piece.columns) {
+            column.append(other.cells, before);
+        }
+        if let (Some(label), Some(other)) = (&mut self.label, piece.label) {
+            let number: Vec<u32> = other.texts.iter().map(|t| label.texts.intern(t).0).collect();
+            let code = |code: Option<u32>| code.map(|code| number[code as usize]);
+            label.codes.extend(other.codes.into_iter().map(code));
+        }
+        Ok(())
+    }
+
+    /// Refuses labels that are all empty: the column is another one than was meant.
+    pub(crate) fn check_labels(&self) -> Result<()> {
+        let Some(label) = self.label.as_ref().filter(|label| label.texts.len() == 0) else {
             return Ok(());
         };
-        if is_missing(label) {
-            return Err(parse(format!(
-                "the label `{}` is empty; fill it in, or leave --label out (labels are used for \
-                 scores only)",
-                filling.name
-            )));
-        }
-        filling.codes.push(filling.texts.intern(label).0);
-        Ok(())
+        let name = &label.name;
+        Err(parse(format!(
+            "the label `{name}` is empty in every row; name another column, or leave --label out \
+             (labels are used for scores only)"
+        )))
     }
 
     /// The table, or the row of the first id that came before and what to say of it.
@@ -182,7 +245,8 @@ impl LabelFilling {
             class_of[code] = class as u32;
         }
         let names = order.iter().map(|&code| texts[code].to_owned()).collect();
-        let classes = self.codes.iter().map(|&code| class_of[code as usize]).collect();
+        let class = |code: &Option<u32>| code.map(|code| class_of[code as usize]);
+        let classes = self.codes.iter().map(class).collect();
         LabelColumn { name: self.name, classes, names }
     }
 }
@@ -197,8 +261,59 @@ impl Column {
         Self { name, cells }
     }
 
+    /// A column of texts, of which those of `texts` are known.
+    pub(crate) fn known(name: String, texts: &[&str]) -> Self {
+        let mut known = Interner::default();
+        for text in texts {
+            known.intern(text);
+        }
+        let cells = Cells::Known { codes: Vec::new(), texts: known, unseen: 0, example: None };
+        Self { name, cells }
+    }
+
     pub(crate) fn skipped(name: String, why: &'static str) -> Self {
         Self { name, cells: Cells::Skipped(why) }
+    }
+
+    /// A column of the same kind without cells.
+    fn empty(&self) -> Self {
+        let name = self.name.clone();
+        match &self.cells {
+            Cells::Numbers { .. } => Self::numbers(name),
+            Cells::Kinds { .. } => Self::kinds(name),
+            Cells::Known { texts, .. } => Self::known(name, &texts.iter().collect::<Vec<_>>()),
+            Cells::ManyTexts => Self { name, cells: Cells::ManyTexts },
+            Cells::Skipped(why) => Self::skipped(name, why),
+        }
+    }
+
+    /// Adds the cells of a column of the same kind; its first row is row `before` of this one.
+    fn append(&mut self, piece: Cells, before: usize) {
+        match (&mut self.cells, piece) {
+            (Cells::Numbers { rows, values }, Cells::Numbers { rows: more, values: cells }) => {
+                rows.extend(more.into_iter().map(|row| row + before as u32));
+                values.extend(cells);
+            }
+            (Cells::Kinds { codes, texts }, Cells::Kinds { codes: more, texts: new }) => {
+                let number: Vec<u32> = new.iter().map(|text| texts.intern(text).0).collect();
+                if texts.len() > MOST_KINDS {
+                    self.cells = Cells::ManyTexts;
+                } else {
+                    codes.extend(more.into_iter().map(|code| number[usize::from(code)] as u8));
+                }
+            }
+            (
+                Cells::Known { codes, unseen, example, .. },
+                Cells::Known { codes: more, unseen: also, example: first, .. },
+            ) => {
+                codes.extend(more);
+                *unseen += also;
+                *example = example.take().or(first);
+            }
+            (cells @ Cells::Kinds { .. }, Cells::ManyTexts) => *cells = Cells::ManyTexts,
+            // Columns that hold nothing get nothing.
+            _ => {}
+        }
     }
 
     /// Adds the cell of row `row`.
@@ -214,7 +329,16 @@ impl Column {
                     shortened(text)
                 ))),
             },
-            Cells::Kinds { .. } if is_missing(text) => Err(self.missing()),
+            Cells::Kinds { .. } | Cells::Known { .. } if is_missing(text) => Err(self.missing()),
+            Cells::Known { codes, texts, unseen, example } => {
+                let code = texts.find(text).and_then(|code| u8::try_from(code).ok());
+                codes.push(code.unwrap_or(UNSEEN));
+                if code.is_none() {
+                    *unseen += 1;
+                    example.get_or_insert_with(|| shortened(text));
+                }
+                Ok(())
+            }
             Cells::Kinds { codes, texts } => {
                 let code = texts.intern(text).0 as usize;
                 if code >= MOST_KINDS {
@@ -311,15 +435,16 @@ mod tests {
         let label = |texts: &[&str]| {
             let mut filling = Filling::new("id".into(), Some("topic".into()));
             for text in texts {
-                filling.push_label(text).unwrap();
+                filling.push_label(text);
             }
             let label = filling.finish().map_err(|e| e.1).unwrap().label.unwrap();
             (label.classes, label.names)
         };
         let (classes, names) = label(&["10", "9", "10"]);
-        assert_eq!((classes, names), (vec![1, 0, 1], vec!["9".to_owned(), "10".to_owned()]));
-        let (classes, names) = label(&["b", "10", "a"]);
-        assert_eq!(classes, [2, 0, 1]);
+        assert_eq!(classes, [Some(1), Some(0), Some(1)]);
+        assert_eq!(names, ["9", "10"]);
+        let (classes, names) = label(&["b", "10", "NA", "a", ""]);
+        assert_eq!(classes, [Some(2), Some(0), None, Some(1), None]);
         assert_eq!(names, ["10", "a", "b"]);
     }
 

@@ -1,19 +1,26 @@
 //! Node tables in delimited text.
 
+use blnn_kernels::Threads;
+
 use super::ColumnNames;
 use super::columns::{find_id, told};
+use super::known::{Found, Known};
 use super::node_table::{Column, Filling, NodeTable, Roles, is_missing, number};
-use super::text_table::TextTable;
-use crate::error::Result;
+use super::text_table::{Record, TextTable, cut, records_in};
+use crate::error::{Error, Result};
 
-/// Reads the whole node table that `open` opens.
+/// Reads the whole node table that `open` opens; with `known`, only the columns that a model was
+/// trained with.
 pub(crate) fn read<'a>(
     open: &dyn Fn() -> Result<TextTable<'a>>,
     columns: &ColumnNames,
+    known: Option<&Known<'_>>,
+    threads: &Threads,
 ) -> Result<(NodeTable, TextTable<'a>)> {
     let mut table = open()?;
-    let filling = fill(&mut table, columns)?;
-    let read = filling.finish().map_err(|(row, fault)| {
+    let (mut filling, layout) = start(&mut table, columns, known)?;
+    let filled = fill(&mut table, &mut filling, &layout, threads)?;
+    let read = filled.and_then(|()| filling.finish()).map_err(|(row, fault)| {
         let record = row + usize::from(table.header().is_some());
         let line = open().and_then(|again| again.line_of_record(record));
         line.map_or_else(|error| error, |line| fault.at(format_args!("line {line}")))
@@ -21,8 +28,83 @@ pub(crate) fn read<'a>(
     Ok((read, table))
 }
 
-fn fill(table: &mut TextTable<'_>, columns: &ColumnNames) -> Result<Filling> {
-    if !columns.no_header && has_header(table, columns) {
+/// Where ids, label and features stand in a record.
+struct Layout {
+    id: usize,
+    label: Option<usize>,
+    /// The place of each column of the table that is filled.
+    places: Vec<usize>,
+}
+
+impl Layout {
+    /// Adds a record to a table.
+    fn take(&self, record: &Record<'_>, filling: &mut Filling) -> Result<()> {
+        let row = filling.rows();
+        filling.push_id(&record.text(self.id)?)?;
+        if let Some(label) = self.label {
+            filling.push_label(&record.text(label)?);
+        }
+        for (column, &place) in filling.columns.iter_mut().zip(&self.places) {
+            column.push(row, &record.text(place)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads all records that are left: pieces of a window at once, each into a table of its own, or
+/// record by record where there are quotes, or a fault that is to be told with its line. A row
+/// whose id came before is told by its number.
+fn fill(
+    table: &mut TextTable<'_>,
+    filling: &mut Filling,
+    layout: &Layout,
+    threads: &Threads,
+) -> Result<std::result::Result<(), (usize, Error)>> {
+    loop {
+        let (window, unquoted) = table.window();
+        let length = window.len();
+        let pieces = if unquoted { read_pieces(table, filling, layout, threads) } else { None };
+        let done = if let Some(pieces) = pieces {
+            if let Err(fault) = pieces.into_iter().try_for_each(|piece| filling.append(piece)) {
+                return Ok(Err(fault));
+            }
+            length
+        } else {
+            table.see_window(&mut |record| layout.take(record, filling))?;
+            0
+        };
+        if !table.advance(done)? {
+            break;
+        }
+    }
+    filling.check_labels().map(Ok)
+}
+
+/// The tables of the pieces of a window; none if anything in it needs a closer look.
+fn read_pieces(
+    table: &TextTable<'_>,
+    filling: &Filling,
+    layout: &Layout,
+    threads: &Threads,
+) -> Option<Vec<Filling>> {
+    let shape = (table.separator(), table.width());
+    let pieces = cut(table.window().0).into_iter();
+    let mut pieces: Vec<(&[u8], Option<Filling>)> = pieces.map(|piece| (piece, None)).collect();
+    threads.for_each_owned(&mut pieces, |_, (bytes, out)| {
+        let mut piece = filling.empty();
+        let read = records_in(bytes, shape, |record| layout.take(record, &mut piece).ok());
+        *out = read.map(|()| piece);
+    });
+    pieces.into_iter().map(|(_, out)| out).collect()
+}
+
+/// An empty table for what the first records hold.
+fn start(
+    table: &mut TextTable<'_>,
+    columns: &ColumnNames,
+    known: Option<&Known<'_>>,
+) -> Result<(Filling, Layout)> {
+    if !columns.no_header && has_header(table, columns, known) {
         table.take_header()?;
     }
     let roles = Roles::find(table.header().unwrap_or_default(), table.width(), columns)?;
@@ -30,42 +112,58 @@ fn fill(table: &mut TextTable<'_>, columns: &ColumnNames) -> Result<Filling> {
     let mut filling = Filling::new(table.column_name(roles.id), label);
     let places: Vec<usize> =
         (0..table.width()).filter(|&c| c != roles.id && Some(c) != roles.label).collect();
-    filling.columns = places.iter().map(|&place| new_column(table, place, &roles)).collect();
-    table.for_each(|record| {
-        let row = filling.rows();
-        filling.push_id(&record.text(roles.id)?)?;
-        if let Some(label) = roles.label {
-            filling.push_label(&record.text(label)?)?;
-        }
-        for (column, &place) in filling.columns.iter_mut().zip(&places) {
-            column.push(row, &record.text(place)?)?;
-        }
-        Ok(())
-    })?;
-    Ok(filling)
+    if let Some(known) = known {
+        let names: Vec<String> = (0..table.width()).map(|c| table.column_name(c)).collect();
+        roles.check(known, &names)?;
+    }
+    let column = |&place: &usize| new_column(table, place, &roles, known);
+    filling.columns = places.iter().map(column).collect::<Result<_>>()?;
+    Ok((filling, Layout { id: roles.id, label: roles.label, places }))
 }
 
 /// An empty column for what the first records hold.
-fn new_column(table: &TextTable<'_>, place: usize, roles: &Roles) -> Column {
+fn new_column(
+    table: &TextTable<'_>,
+    place: usize,
+    roles: &Roles,
+    known: Option<&Known<'_>>,
+) -> Result<Column> {
     let name = table.column_name(place);
     if roles.skipped.contains(&place) {
-        return Column::skipped(name, "as told");
+        return Ok(Column::skipped(name, "as told"));
     }
     let mut cells = table.sample().iter().filter_map(|row| row.get(place));
+    let starts_with_number = cells.clone().next().is_some_and(|cell| number(cell).is_some());
     // A column whose first cells are all empty has to fail, as numbers or as texts.
-    let is_number = cells.all(|cell| number(cell).is_some() || is_missing(cell));
-    if is_number { Column::numbers(name) } else { Column::kinds(name) }
+    let text = cells.find(|cell| number(cell).is_none() && !is_missing(cell));
+    match (known, text) {
+        (Some(known), None) if known.has_number_among_texts(&name) => {
+            known.column(name, Found::Texts(None))
+        }
+        // A single text among numbers is told with its line when it is met.
+        (Some(known), Some(_)) if starts_with_number && known.wants_numbers(&name) => {
+            known.column(name, Found::Numbers)
+        }
+        (Some(known), None) => known.column(name, Found::Numbers),
+        (Some(known), Some(text)) => known.column(name, Found::Texts(Some(text))),
+        (None, None) => Ok(Column::numbers(name)),
+        (None, Some(_)) => Ok(Column::kinds(name)),
+    }
 }
 
 /// The first record is the header if it names a column that is told or known, or if it has no
 /// number where the records below it do.
-fn has_header(table: &TextTable<'_>, columns: &ColumnNames) -> bool {
+fn has_header(table: &TextTable<'_>, columns: &ColumnNames, known: Option<&Known<'_>>) -> bool {
     let Some((first, rest)) = table.sample().split_first() else {
         return false;
     };
     let named = [&columns.id, &columns.label].into_iter().flatten().chain(&columns.skip);
     let mut named = named.filter(|name| name.parse::<usize>().is_err());
-    if find_id(first).is_some() || named.any(|name| told(first, 0, name, "").is_ok()) {
+    let is_known = |cell: &String| known.is_some_and(|known| known.needs(cell));
+    if find_id(first).is_some()
+        || first.iter().any(is_known)
+        || named.any(|name| told(first, 0, name, "").is_ok())
+    {
         return true;
     }
     let no_number = first.iter().all(|cell| number(cell).is_none());
@@ -78,13 +176,15 @@ fn has_header(table: &TextTable<'_>, columns: &ColumnNames) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::super::chunks::Chunks;
     use super::super::node_table::Cells;
     use super::*;
 
     fn table(text: &str, columns: &ColumnNames) -> Result<NodeTable> {
         let open = || TextTable::new(Chunks::new(text.as_bytes())?);
-        read(&open, columns).map(|(table, _)| table)
+        read(&open, columns, None, &Threads::new(2)).map(|(table, _)| table)
     }
 
     fn labelled(label: &str) -> ColumnNames {
@@ -97,11 +197,18 @@ mod tests {
         let found = table(text, &labelled("topic")).unwrap();
         assert_eq!(found.ids.row_of_text("z"), Some(2));
         let label = found.label.unwrap();
-        assert_eq!((label.classes, label.names), (vec![0, 1, 0], vec!["ai".into(), "db".into()]));
+        assert_eq!(label.classes, [Some(0), Some(1), Some(0)]);
+        assert_eq!(label.names, ["ai", "db"]);
         let [age, country] = &found.columns[..] else { panic!("two columns") };
         assert!(matches!(&age.cells, Cells::Numbers { rows, values }
             if rows == &[0, 2] && values == &[40.0, 31.5]));
         assert!(matches!(&country.cells, Cells::Kinds { codes, .. } if codes == &[0, 1, 0]));
+    }
+
+    #[test]
+    fn some_nodes_may_have_no_label() {
+        let found = table("id,x,y\n1,2,ai\n2,3,\n3,4,NA\n", &labelled("y")).unwrap();
+        assert_eq!(found.label.unwrap().classes, [Some(0), None, None]);
     }
 
     #[test]
@@ -125,13 +232,74 @@ mod tests {
             ("id,x\n1,2\n2,NA\n", &none, "--skip-column"),
             ("id,x\n1,red\n2,\n", &none, "line 3: column `x` is empty"),
             ("id,x\n1,2\n2,inf\n", &none, "line 3: column `x`: inf is not finite"),
-            ("id,y\n1,ai\n2,\n", &labelled("y"), "line 3: the label `y` is empty"),
+            ("id,y,z\n1,,1\n2,,3\n", &labelled("y"), "the label `y` is empty in every row"),
             ("id,topic\n1,ai\n", &labelled("topik"), "did you mean `topic`?"),
             ("id,x\n1,2\n2\n", &none, "line 3: has 1 field"),
         ] {
             let text = table(text, columns).unwrap_err().to_string();
             assert!(text.contains(wanted), "{text}");
         }
+    }
+
+    /// A table of many pieces, and the same with a quote at its end, which is read record by
+    /// record.
+    #[test]
+    fn pieces_make_the_same_table() {
+        let mut text = String::from("id,x,land,title,y\n");
+        for i in 0..20_000 {
+            let land = ["de", "fr", "it"][i / 7000];
+            let topic = if i % 5 == 0 { "" } else { ["b", "a", "c"][i % 3] };
+            writeln!(text, "k{i},{},{land},t{},{topic}", i % 4, i % 100).unwrap();
+        }
+        let quoted = text.replace("k19999,", "\"k19999\",");
+        let shown = |text: &str, threads: usize| {
+            let open = || TextTable::new(Chunks::new(text.as_bytes())?);
+            let read = read(&open, &labelled("y"), None, &Threads::new(threads)).unwrap().0;
+            let ids: Vec<String> =
+                (0..read.ids.len()).map(|row| read.ids.text(row).into_owned()).collect();
+            let label = read.label.unwrap();
+            let columns: Vec<String> = read.columns.iter().map(plainly).collect();
+            (ids, label.classes, label.names, columns)
+        };
+        let wanted = shown(&quoted, 1);
+        assert_eq!(wanted.0.len(), 20_000);
+        assert!(wanted.3[2].contains("ManyTexts"), "{}", wanted.3[2]);
+        for threads in [1, 2, 5] {
+            assert!(shown(&text, threads) == wanted, "{threads} threads");
+        }
+    }
+
+    /// A column without what differs from run to run: the seed of its hashes.
+    fn plainly(column: &Column) -> String {
+        match &column.cells {
+            Cells::Kinds { codes, texts } => {
+                format!("{codes:?} {:?}", texts.iter().collect::<Vec<_>>())
+            }
+            cells => format!("{cells:?}"),
+        }
+    }
+
+    #[test]
+    fn faults_in_later_pieces_have_their_lines() {
+        let rows = |change: &dyn Fn(usize) -> Option<&'static str>| {
+            let row = |i: usize| change(i).map_or(format!("k{i},{i}\n"), str::to_owned);
+            String::from("id,x\n") + &(0..30_000).map(row).collect::<String>()
+        };
+        for (line, fault, wanted) in [
+            (25_000, "k7,1\n", "line 25002: the id `k7` stands in `id` before"),
+            (25_000, "k25000,\n", "line 25002: column `x` is empty"),
+            (25_000, "k25000\n", "line 25002: has 1 field"),
+            (29_999, ",3\n", "line 30001: `id` is empty"),
+        ] {
+            let text = rows(&|i| (i == line).then_some(fault));
+            let text = table(&text, &ColumnNames::default()).unwrap_err().to_string();
+            assert!(text.contains(wanted), "{text}");
+        }
+        // Whole numbers are compared at the end.
+        let mut text = String::new();
+        (0..30_000).for_each(|i| writeln!(text, "{},1.5", i % 29_998).unwrap());
+        let text = table(&text, &ColumnNames::default()).unwrap_err().to_string();
+        assert!(text.contains("line 29999: the id `0` stands"), "{text}");
     }
 
     #[test]

@@ -14,7 +14,8 @@ use parquet::schema::types::ColumnDescriptor;
 use super::ColumnNames;
 use super::columns::{find_ends, told};
 use super::endpoints::EndPoints;
-use super::node_table::{Column, Filling, NodeTable, Roles};
+use super::known::{Found, Known};
+use super::node_table::{Cells, Column, Filling, NodeTable, Roles};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Rows that are decoded at once.
@@ -141,13 +142,20 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         )))
     }
 
-    /// Reads a node table.
-    pub(crate) fn nodes(&self, columns: &ColumnNames) -> Result<NodeTable> {
-        guarded(|| self.read_nodes(columns))
+    /// Reads a node table; with `known`, only the columns that a model was trained with.
+    pub(crate) fn nodes(
+        &self,
+        columns: &ColumnNames,
+        known: Option<&Known<'_>>,
+    ) -> Result<NodeTable> {
+        guarded(|| self.read_nodes(columns, known))
     }
 
-    fn read_nodes(&self, columns: &ColumnNames) -> Result<NodeTable> {
+    fn read_nodes(&self, columns: &ColumnNames, known: Option<&Known<'_>>) -> Result<NodeTable> {
         let roles = Roles::find(&self.names, self.names.len(), columns)?;
+        if let Some(known) = known {
+            roles.check(known, &self.names)?;
+        }
         self.check_ids(roles.id, "--id-column")?;
         let label = roles.label.map(|label| self.names[label].clone());
         if let Some(label) = roles.label {
@@ -173,10 +181,13 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         }
         let rest = (0..self.names.len()).filter(|&c| c != roles.id && Some(c) != roles.label);
         for place in rest.collect::<Vec<_>>() {
-            if self.contents[place] == Content::Vectors && !roles.skipped.contains(&place) {
+            let needed = known.is_none_or(|known| known.needs(&self.names[place]));
+            let is_list = self.contents[place] == Content::Vectors;
+            if is_list && needed && !roles.skipped.contains(&place) {
                 filling.columns.extend(self.vectors(place, filling.rows())?);
             } else {
-                filling.columns.push(self.feature(place, &roles, filling.rows())?);
+                let column = self.new_column(place, &roles, known)?;
+                filling.columns.push(self.feature(place, column, filling.rows())?);
             }
         }
         filling.finish().map_err(|(row, fault)| at_row(fault, row + 1))
@@ -202,31 +213,59 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         for group in 0..self.file.num_row_groups() {
             let mut column = self.column(group, place)?;
             loop {
-                let batch = column.next(row)?;
-                if batch.len() == 0 {
+                let (batch, there) = column.values()?;
+                if batch.len() == 0 && there.is_empty() {
                     break;
                 }
+                let mut texts = Vec::with_capacity(batch.len());
                 batch.for_each(|label| {
-                    row += 1;
-                    filling.push_label(label).map_err(|e| at_row(e, row))
+                    texts.push(label.to_owned());
+                    Ok(())
                 })?;
+                let (rows, mut texts) = (texts.len().max(there.len()), texts.into_iter());
+                for place in 0..rows {
+                    let is_there = there.get(place).copied().unwrap_or(true);
+                    let label = if is_there { texts.next() } else { None };
+                    filling.push_label(&label.unwrap_or_default());
+                }
+                row += rows;
             }
         }
-        check_length(row, filling.rows())
+        check_length(row, filling.rows())?;
+        filling.check_labels()
     }
 
-    fn feature(&self, place: usize, roles: &Roles, rows: usize) -> Result<Column> {
+    /// An empty column for what the file holds at a place.
+    fn new_column(&self, place: usize, roles: &Roles, known: Option<&Known<'_>>) -> Result<Column> {
         let name = self.names[place].clone();
-        let mut column = match self.contents[place] {
-            _ if roles.skipped.contains(&place) => return Ok(Column::skipped(name, "as told")),
+        if roles.skipped.contains(&place) {
+            return Ok(Column::skipped(name, "as told"));
+        }
+        if let Some(known) = known {
+            let found = match self.contents[place] {
+                Content::Texts => Found::Texts(None),
+                Content::Integers | Content::Numbers => Found::Numbers,
+                Content::Vectors => Found::Other("lists of numbers"),
+                Content::Other(kind) => Found::Other(kind),
+            };
+            return known.column(name, found);
+        }
+        Ok(match self.contents[place] {
             // What pandas adds when it saves a table with its index.
             _ if name.starts_with("__index_level_") => {
-                return Ok(Column::skipped(name, "the index of a data frame"));
+                Column::skipped(name, "the index of a data frame")
             }
-            Content::Other(kind) => return Ok(Column::skipped(name, kind)),
+            Content::Other(kind) => Column::skipped(name, kind),
             Content::Texts => Column::kinds(name),
             Content::Integers | Content::Numbers | Content::Vectors => Column::numbers(name),
-        };
+        })
+    }
+
+    /// Fills a column with the cells at a place.
+    fn feature(&self, place: usize, mut column: Column, rows: usize) -> Result<Column> {
+        if matches!(column.cells, Cells::Skipped(_)) {
+            return Ok(column);
+        }
         let mut row = 0;
         for group in 0..self.file.num_row_groups() {
             let mut cells = self.column(group, place)?;
@@ -373,22 +412,44 @@ enum Batch {
 impl Cursor {
     /// The next rows, of which the first is row `row` of the file; none at the end of the group.
     fn next(&mut self, row: usize) -> Result<Batch, Fault> {
+        let (batch, there) = self.values().map_err(Fault::Other)?;
+        match there.iter().position(|there| !there) {
+            Some(empty) => Err(Fault::Null(row + empty)),
+            None => Ok(batch),
+        }
+    }
+
+    /// The values of the next rows, and which of these rows have one: all of them if nothing is
+    /// said.
+    fn values(&mut self) -> Result<(Batch, Vec<bool>)> {
         let most = self.most;
         Ok(match &mut self.reader {
             ColumnReader::Int32ColumnReader(reader) => {
-                Batch::Integers(read(reader, most, row)?.into_iter().map(i64::from).collect())
+                let (values, there) = read(reader, most)?;
+                (Batch::Integers(values.into_iter().map(i64::from).collect()), there)
             }
-            ColumnReader::Int64ColumnReader(reader) => Batch::Integers(read(reader, most, row)?),
-            ColumnReader::FloatColumnReader(reader) => Batch::Numbers(read(reader, most, row)?),
+            ColumnReader::Int64ColumnReader(reader) => {
+                let (values, there) = read(reader, most)?;
+                (Batch::Integers(values), there)
+            }
+            ColumnReader::FloatColumnReader(reader) => {
+                let (values, there) = read(reader, most)?;
+                (Batch::Numbers(values), there)
+            }
             ColumnReader::DoubleColumnReader(reader) => {
-                Batch::Numbers(read(reader, most, row)?.into_iter().map(|v| v as f32).collect())
+                let (values, there) = read(reader, most)?;
+                (Batch::Numbers(values.into_iter().map(|v| v as f32).collect()), there)
             }
             ColumnReader::BoolColumnReader(reader) => {
-                let values = read(reader, most, row)?.into_iter();
-                Batch::Numbers(values.map(|flag| f32::from(u8::from(flag))).collect())
+                let (values, there) = read(reader, most)?;
+                let values = values.into_iter().map(|flag| f32::from(u8::from(flag)));
+                (Batch::Numbers(values.collect()), there)
             }
-            ColumnReader::ByteArrayColumnReader(reader) => Batch::Texts(read(reader, most, row)?),
-            _ => return Err(Fault::Other(parse("has a column of a type that is not read"))),
+            ColumnReader::ByteArrayColumnReader(reader) => {
+                let (values, there) = read(reader, most)?;
+                (Batch::Texts(values), there)
+            }
+            _ => return Err(parse("has a column of a type that is not read")),
         })
     }
 
@@ -438,15 +499,11 @@ impl Cursor {
 fn read<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     most: i16,
-    row: usize,
-) -> Result<Vec<T::T>, Fault> {
+) -> Result<(Vec<T::T>, Vec<bool>)> {
     let (mut values, mut levels) = (Vec::new(), Vec::new());
-    let read = reader.read_records(BATCH, Some(&mut levels), None, &mut values);
-    read.map_err(|e| Fault::Other(damaged(e)))?;
-    match levels.iter().take_while(|_| most > 0).position(|&level| level < most) {
-        Some(empty) => Err(Fault::Null(row + empty)),
-        None => Ok(values),
-    }
+    reader.read_records(BATCH, Some(&mut levels), None, &mut values).map_err(damaged)?;
+    let there = levels.iter().take_while(|_| most > 0).map(|&level| level >= most);
+    Ok((values, there.collect()))
 }
 
 type Lists<T> = (Vec<T>, Vec<i16>, Vec<i16>);

@@ -46,7 +46,8 @@ const WALK_BLOCK: usize = 64;
 /// Number of steps of the longest walk.
 const WALK_STEPS: usize = 4;
 
-/// The features of all nodes of a graph, and how they are called.
+/// The features of all nodes of a graph, and how they are made: with the means and scales of
+/// `saved`, the encoding of the same kind that a model was trained with, or with their own.
 ///
 /// # Errors
 /// If there are no nodes, or they have no edge at all.
@@ -54,6 +55,7 @@ pub(crate) fn features(
     kind: Structural,
     adjacency: &Pattern,
     ids: &NodeIds,
+    saved: Option<&Encoding>,
     threads: &Threads,
 ) -> Result<(Features, Encoding)> {
     if adjacency.entries() == 0 {
@@ -61,7 +63,7 @@ pub(crate) fn features(
         return Err(Error::new(ErrorKind::Shape, message));
     }
     match kind {
-        Structural::Degree => Ok(degree_profile(adjacency)),
+        Structural::Degree => Ok(degree_profile(adjacency, saved)),
         Structural::OnehotDegree => onehot_degree(adjacency),
         Structural::RandomWalk => Ok(random_walk(adjacency, ids, threads)),
     }
@@ -76,7 +78,7 @@ fn log_degree(adjacency: &Pattern, node: usize) -> f64 {
 }
 
 /// The local degree profile, each of its columns standardised.
-fn degree_profile(adjacency: &Pattern) -> (Features, Encoding) {
+fn degree_profile(adjacency: &Pattern, saved: Option<&Encoding>) -> (Features, Encoding) {
     const NAMES: [&str; 5] = [
         "degree",
         "neighbour degree, least",
@@ -98,17 +100,33 @@ fn degree_profile(adjacency: &Pattern) -> (Features, Encoding) {
     let mut matrix = Matrix::zeros(nodes, NAMES.len());
     let mut features = Vec::new();
     for (column, name) in NAMES.into_iter().enumerate() {
-        let mean = rows.iter().map(|row| row[column]).sum::<f64>() / nodes as f64;
-        let square = rows.iter().map(|row| (row[column] - mean).powi(2)).sum::<f64>();
-        let deviation = (square / nodes as f64).sqrt();
-        // All nodes alike: the column is zero whatever it is divided by.
-        let scale = if deviation > 1e-9 { deviation } else { 1.0 };
+        let (mean, scale) = saved_moments(saved, column).unwrap_or_else(|| moments(&rows, column));
         for (node, row) in rows.iter().enumerate() {
-            matrix.row_mut(node)[column] = ((row[column] - mean) / scale) as f32;
+            let value = (row[column] - f64::from(mean)) / f64::from(scale);
+            matrix.row_mut(node)[column] = value as f32;
         }
-        features.push(structure(Structural::Degree, name.into(), mean as f32, scale as f32));
+        features.push(structure(Structural::Degree, name.into(), mean, scale));
     }
     (Features::Dense(matrix), Encoding { features })
+}
+
+/// Mean and deviation of a column, as precise as they are kept: a model that meets the same graph
+/// again then meets the same features.
+fn moments(rows: &[[f64; 5]], column: usize) -> (f32, f32) {
+    let nodes = rows.len() as f64;
+    let mean = rows.iter().map(|row| row[column]).sum::<f64>() / nodes;
+    let square = rows.iter().map(|row| (row[column] - mean).powi(2)).sum::<f64>();
+    let deviation = (square / nodes).sqrt();
+    // All nodes alike: the column is about zero whatever it is divided by.
+    let scale = if deviation > 1e-9 { deviation } else { 1.0 };
+    (mean as f32, scale as f32)
+}
+
+fn saved_moments(saved: Option<&Encoding>, column: usize) -> Option<(f32, f32)> {
+    match saved?.features.get(column)?.rule {
+        Rule::Structure { mean, scale, .. } => Some((mean, scale)),
+        _ => None,
+    }
 }
 
 /// The place of a degree among the features.
@@ -236,7 +254,7 @@ mod tests {
 
     fn dense(kind: Structural, threads: usize) -> Matrix {
         let (adjacency, ids) = graph();
-        match features(kind, &adjacency, &ids, &Threads::new(threads)).unwrap().0 {
+        match features(kind, &adjacency, &ids, None, &Threads::new(threads)).unwrap().0 {
             Features::Dense(x) => x,
             Features::Sparse(_) => panic!("dense"),
         }
@@ -258,7 +276,7 @@ mod tests {
     fn onehot_degrees_have_names_without_gaps() {
         let (adjacency, ids) = graph();
         let (x, encoding) =
-            features(Structural::OnehotDegree, &adjacency, &ids, &Threads::new(1)).unwrap();
+            features(Structural::OnehotDegree, &adjacency, &ids, None, &Threads::new(1)).unwrap();
         let Features::Sparse(x) = x else { panic!("sparse") };
         assert_eq!(x.pattern().indices(), [2, 2, 3, 3, 2, 2, 0]);
         let names = encoding.names();
@@ -285,7 +303,8 @@ mod tests {
     fn no_edges_are_refused() {
         let (_, ids) = graph();
         let empty = undirected(7, &[], SelfLoops::Drop).unwrap();
-        let error = features(Structural::RandomWalk, &empty, &ids, &Threads::new(1)).unwrap_err();
+        let walk = Structural::RandomWalk;
+        let error = features(walk, &empty, &ids, None, &Threads::new(1)).unwrap_err();
         assert!(error.to_string().contains("neither features nor edges"), "{error}");
     }
 }

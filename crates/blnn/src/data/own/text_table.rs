@@ -164,6 +164,7 @@ impl<'a> TextTable<'a> {
 
     /// Calls `see` with every record that is left, in order. What it complains about is told
     /// with the number of the line.
+    #[cfg(test)]
     pub(crate) fn for_each(
         &mut self,
         mut see: impl FnMut(&Record<'_>) -> Result<()>,
@@ -296,6 +297,30 @@ impl<'a> TextTable<'a> {
             }
         }
     }
+}
+
+/// Calls `see` with every record of `width` fields in a piece of text without quotes; `None` as
+/// soon as it returns that, or a record has another number of fields.
+pub(crate) fn records_in(
+    piece: &[u8],
+    (separator, width): (Separator, usize),
+    mut see: impl FnMut(&Record<'_>) -> Option<()>,
+) -> Option<()> {
+    let mut fields = Vec::with_capacity(width);
+    let mut at = 0;
+    while at < piece.len() {
+        let Split::Record(length) = split(&piece[at..], separator, true, &mut fields) else {
+            return None;
+        };
+        // A blank line has no fields and is no record.
+        if fields.len() == width {
+            see(&Record { bytes: &piece[at..], fields: &fields })?;
+        } else if !fields.is_empty() {
+            return None;
+        }
+        at += length;
+    }
+    Some(())
 }
 
 /// How far [`TextTable::map_pieces`] got.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::encoding::{ColumnUse, Fate};
+use super::known::Unseen;
 use super::structural::Structural;
 use crate::text::grouped;
 
@@ -33,6 +34,8 @@ pub struct Understood {
     pub features: usize,
     /// Where the features come from.
     pub feature_source: FeatureSource,
+    /// Texts that a model does not know, where features were made for one.
+    pub unseen: Vec<Unseen>,
     /// The labels, if there are any.
     pub labels: Option<LabelNote>,
     /// Number of splits for the classification that came with the graph.
@@ -74,11 +77,23 @@ pub enum FeatureSource {
     Edges {
         /// What is computed.
         kind: Structural,
-        /// Why: the user said so, or there are no others.
-        told: bool,
+        /// Why.
+        why: Why,
         /// Columns of the node table, none of which became a feature.
         columns: Vec<ColumnUse>,
     },
+}
+
+/// Why features are computed from the edges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// The user said so.
+    Told,
+    /// The nodes have no others.
+    NoOthers,
+    /// The model was trained with such features.
+    Trained,
 }
 
 /// The labels that were found.
@@ -88,6 +103,8 @@ pub struct LabelNote {
     pub name: String,
     /// Each class with its number of nodes.
     pub classes: Vec<(String, usize)>,
+    /// Number of nodes that have none: they are trained on and not scored.
+    pub without: usize,
 }
 
 impl Understood {
@@ -103,6 +120,9 @@ impl Understood {
         let unused = self.left_out();
         if !unused.is_empty() {
             lines.push(("left out".into(), unused));
+        }
+        for unseen in &self.unseen {
+            lines.push(("unseen".into(), unseen_line(unseen)));
         }
         lines.push(("labels".into(), self.labels_line()));
         if self.splits > 0 {
@@ -149,8 +169,12 @@ impl Understood {
         let count = grouped(self.features);
         match &self.feature_source {
             FeatureSource::Matrix(how) => format!("{count}, {how}"),
-            FeatureSource::Edges { kind, told, .. } => {
-                let why = if *told { "as told" } else { "there are no others; see --features" };
+            FeatureSource::Edges { kind, why, .. } => {
+                let why = match why {
+                    Why::Told => "as told",
+                    Why::NoOthers => "there are no others; see --features",
+                    Why::Trained => "as at training",
+                };
                 format!("{count} computed from the edges: {} ({why})", kind.name())
             }
             FeatureSource::Columns(columns) => {
@@ -194,7 +218,13 @@ impl Understood {
         let shown = shown.map(|(name, nodes)| format!("{name} ×{}", grouped(*nodes)));
         let more = if count > SHOWN { ", …" } else { "" };
         let shown = shown.collect::<Vec<_>>().join(", ");
-        format!("{}: {} classes ({shown}{more}), for scores only", labels.name, grouped(count))
+        let mut line =
+            format!("{}: {} classes ({shown}{more}), for scores only", labels.name, grouped(count));
+        if labels.without > 0 {
+            let (without, nodes) = (grouped(labels.without), grouped(self.nodes));
+            let _ = write!(line, "; {without} of {nodes} nodes have none and are not scored");
+        }
+        line
     }
 }
 
@@ -205,6 +235,16 @@ impl fmt::Display for Understood {
         }
         Ok(())
     }
+}
+
+fn unseen_line(unseen: &Unseen) -> String {
+    let Unseen { column, nodes, example } = unseen;
+    let (have, texts) = if *nodes == 1 { ("has", "a text") } else { ("have", "texts") };
+    let nodes = if *nodes == 1 { "1 node".into() } else { format!("{} nodes", grouped(*nodes)) };
+    format!(
+        "{column}: {nodes} {have} {texts} that training never saw, such as `{example}`: no feature \
+         of `{column}` is set there"
+    )
 }
 
 /// Some names, the first few of them.
@@ -241,9 +281,11 @@ mod tests {
                 column("title", Fate::LeftOut("too many".into())),
                 column("note", Fate::LeftOut("too many".into())),
             ]),
+            unseen: vec![Unseen { column: "land".into(), nodes: 1, example: "it".into() }],
             labels: Some(LabelNote {
                 name: "topic".into(),
-                classes: vec![("ai".into(), 1000), ("db".into(), 234)],
+                classes: vec![("ai".into(), 1000), ("db".into(), 230)],
+                without: 4,
             }),
             splits: 0,
         };
@@ -253,7 +295,8 @@ nodes     1,234, called by texts; 2 isolated (no edge)
 edges     15 from 20 listed; 4 duplicates or reverses merged; 1 self-loop dropped
 features  5: age (numbers, standardised), land (texts, one-hot)
 left out  title, note (too many)
-labels    topic: 2 classes (ai ×1,000, db ×234), for scores only
+unseen    land: 1 node has a text that training never saw, such as `it`: no feature of `land` is set there
+labels    topic: 2 classes (ai ×1,000, db ×230), for scores only; 4 of 1,234 nodes have none and are not scored
 ";
         assert_eq!(understood.to_string(), wanted);
     }
