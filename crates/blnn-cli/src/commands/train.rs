@@ -9,7 +9,7 @@ use blnn::{Checkpoint, Config, ErrorKind, Graph, Job, Method, Outcome, Plan, Run
 use blnn_kernels::Threads;
 use serde_json::json;
 
-use crate::args::{Format as Shown, SettingArgs, TrainArgs};
+use crate::args::{SettingArgs, TrainArgs};
 use crate::commands::{dataset_name, report};
 use crate::output::{INTERRUPTED, duration, grouped, note, shell_word};
 use crate::progress::Progress;
@@ -148,7 +148,7 @@ fn export(
     plan: &Plan,
 ) -> anyhow::Result<Vec<PathBuf>> {
     // The array and its ids are always there.
-    let formats: Vec<Format> = args.save.iter().copied().filter(|f| *f != Format::Npy).collect();
+    let formats: Vec<Format> = args.format.iter().copied().filter(|f| *f != Format::Npy).collect();
     if formats.is_empty() {
         return Ok(Vec::new());
     }
@@ -200,23 +200,20 @@ fn print_summary(
 ) -> anyhow::Result<()> {
     let verdict = Verdict::of(&folder.records()?);
     let mut out = io::stdout().lock();
-    match args.format {
-        Shown::Json => {
-            let mut object = serde_json::to_value(outcome)?;
-            object["scores"] = json!(verdict);
-            object["folder"] = json!(folder.root());
-            object["embeddings"] = json!(folder.embeddings());
-            object["report"] = json!(written.report);
-            object["saved"] = json!(written.saved);
-            writeln!(out, "{object}")?;
-        }
-        Shown::Table => {
-            let scores = verdict.iter().flat_map(verdict_rows);
-            let rows = summary(outcome).into_iter().chain(scores);
-            for (label, value) in rows.chain(what_next(args, folder, outcome, written)) {
-                writeln!(out, "{label:<10} {value}")?;
-            }
-        }
+    if args.json {
+        let mut object = serde_json::to_value(outcome)?;
+        object["scores"] = json!(verdict);
+        object["folder"] = json!(folder.root());
+        object["embeddings"] = json!(folder.embeddings());
+        object["report"] = json!(written.report);
+        object["saved"] = json!(written.saved);
+        writeln!(out, "{object}")?;
+        return Ok(());
+    }
+    let scores = verdict.iter().flat_map(verdict_rows);
+    let rows = summary(outcome).into_iter().chain(scores);
+    for (label, value) in rows.chain(what_next(args, folder, outcome, written)) {
+        writeln!(out, "{label:<10} {value}")?;
     }
     Ok(())
 }

@@ -38,6 +38,7 @@ fn train_explains_its_flags() {
         "--eval-every",
         "--no-report",
         "--format",
+        "--json",
     ] {
         assert!(
             text.contains(&format!("{flag} ")) || text.contains(&format!("{flag}\n")),

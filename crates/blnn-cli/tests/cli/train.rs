@@ -72,7 +72,7 @@ fn a_run_ends_in_a_folder_and_a_summary() {
 #[test]
 fn the_summary_comes_as_json_too() {
     let folder = tempfile::tempdir().unwrap();
-    let arguments = ["--epochs", "3", "--format", "json", "--method", "bgrl"];
+    let arguments = ["--epochs", "3", "--json", "--method", "bgrl"];
     let (code, stdout, stderr) = finish(&mut train(folder.path(), &arguments));
     assert_eq!(code, 0, "{stderr}");
     let summary: serde_json::Value = serde_json::from_str(&stdout).unwrap();
