@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::commands::datasets::DatasetsArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::eval::EvalArgs;
+use crate::commands::plan::PlanArgs;
 use crate::commands::report::ReportArgs;
 use crate::commands::reproduce::ReproduceArgs;
 use crate::commands::shell::{CompletionsArgs, ManArgs};
@@ -28,6 +29,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Train(TrainArgs),
+    Plan(PlanArgs),
     Eval(EvalArgs),
     Report(ReportArgs),
     Similar(SimilarArgs),

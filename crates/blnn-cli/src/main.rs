@@ -24,6 +24,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match &cli.command {
         Command::Train(args) => commands::train::run(args),
+        Command::Plan(args) => commands::plan::run(args),
         Command::Eval(args) => commands::eval::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Similar(args) => commands::similar::run(args),

@@ -22,7 +22,7 @@ const LAYERS: [Layer; 11] = [
         sees: 0,
         mutual: true,
     },
-    Layer { modules: &["graph"], sees: 1, mutual: false },
+    Layer { modules: &["graph", "sizes"], sees: 1, mutual: true },
     Layer { modules: &["config", "plan", "preset"], sees: 2, mutual: true },
     Layer { modules: &["augment", "cost", "order"], sees: 3, mutual: false },
     Layer { modules: &["nn"], sees: 4, mutual: false },
@@ -36,6 +36,7 @@ const LAYERS: [Layer; 11] = [
         modules: &[
             "checkpoint",
             "collapse",
+            "estimate",
             "export",
             "run",
             "run_report",

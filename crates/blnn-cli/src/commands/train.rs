@@ -80,7 +80,7 @@ fn resolve(args: &TrainArgs) -> anyhow::Result<(Plan, PathBuf)> {
 }
 
 /// What the command line says, lowest layer first.
-fn given(args: &SettingArgs, resume: bool) -> anyhow::Result<Config> {
+pub(crate) fn given(args: &SettingArgs, resume: bool) -> anyhow::Result<Config> {
     let mut config = Config::new();
     if let Some(path) = &args.config {
         config.file(path)?;
@@ -103,6 +103,23 @@ fn given(args: &SettingArgs, resume: bool) -> anyhow::Result<Config> {
         config.flag("precision", precision);
     }
     Ok(config)
+}
+
+/// The settings as words of a shell command, with a blank before each.
+pub(crate) fn setting_words(args: &SettingArgs) -> String {
+    let word = |flag: &str, value: Option<String>| {
+        let quoted = value.map(|value| shell_word(Path::new(&value)));
+        quoted.map_or_else(String::new, |value| format!(" {flag} {value}"))
+    };
+    let mut words = word("--method", args.method.map(|method| method.name().to_owned()))
+        + &word("--config", args.config.as_ref().map(|path| path.display().to_string()));
+    for assignment in &args.set {
+        words += &word("--set", Some(assignment.clone()));
+    }
+    words
+        + &word("--epochs", args.epochs.map(|epochs| epochs.to_string()))
+        + &word("--seed", args.seed.map(|seed| seed.to_string()))
+        + &word("--precision", args.precision.clone())
 }
 
 fn open_folder(args: &TrainArgs, root: &Path) -> anyhow::Result<RunFolder> {

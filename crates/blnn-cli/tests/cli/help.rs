@@ -13,7 +13,7 @@ fn help(command: &[&str]) -> String {
 #[test]
 fn the_command_lists_its_commands() {
     let text = help(&[]);
-    for command in ["train", "eval", "report", "similar", "bench", "datasets"] {
+    for command in ["train", "plan", "eval", "report", "similar", "bench", "datasets"] {
         assert!(text.contains(&format!("\n  {command} ")), "{text}");
     }
 }
