@@ -124,6 +124,18 @@ pub(crate) struct TrainArgs {
     #[arg(long)]
     pub(crate) no_report: bool,
 
+    /// Write event files for `TensorBoard` to the folder's `tensorboard/`, to be watched live
+    #[arg(long)]
+    pub(crate) tensorboard: bool,
+
+    /// Start even if the run seems to need more memory than there is; see `blnn plan`
+    #[arg(long)]
+    pub(crate) no_memory_check: bool,
+
+    /// Bytes of memory to take for what is available: for tests.
+    #[arg(long, hide = true, value_name = "BYTES", conflicts_with = "no_memory_check")]
+    pub(crate) assume_memory: Option<u64>,
+
     /// Print the resolved settings as a config file and stop
     #[arg(long)]
     pub(crate) print_config: bool,

@@ -4,8 +4,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use blnn::estimate::{Extras, available_memory, check_memory};
 use blnn::export::{Embedding, Format, Provenance};
-use blnn::{Checkpoint, Config, ErrorKind, Graph, Job, Method, Outcome, Plan, RunFolder};
+use blnn::{
+    Checkpoint, Config, ErrorKind, Graph, Job, Method, Outcome, Plan, RunFolder, Sizes, data,
+};
 use blnn_kernels::Threads;
 use serde_json::json;
 
@@ -23,8 +26,13 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     }
     let threads = Threads::new(args.machine.threads.into());
     let data_dir = args.machine.data_dir.as_deref();
+    if let (None, Some(sizes)) = (&args.own.edges, data::generated_sizes(named(args))) {
+        // Before it is made: even that may be too much.
+        refuse_too_large(args, &sizes?, &plan)?;
+    }
     let loaded = args.own.load(args.graph.as_deref(), data_dir, &threads)?;
     let graph = loaded.graph;
+    refuse_too_large(args, &Sizes::of(&graph), &plan)?;
     let folder = open_folder(args, &root)?;
     if let Some(encoding) = &loaded.encoding {
         folder.write_features(encoding)?;
@@ -77,6 +85,20 @@ fn resolve(args: &TrainArgs) -> anyhow::Result<(Plan, PathBuf)> {
         return Ok((config.resolve_over(base)?, root));
     }
     Ok((plan, root))
+}
+
+/// Refuses a run that the machine has too little memory for: the system would kill it somewhere
+/// on the way, without a word.
+fn refuse_too_large(args: &TrainArgs, sizes: &Sizes, plan: &Plan) -> anyhow::Result<()> {
+    let available = args.assume_memory.or_else(|| Some(available_memory()?.bytes));
+    let Some(available) = available.filter(|_| !args.no_memory_check) else {
+        return Ok(());
+    };
+    let scored = sizes.labelled && args.eval_every != Some(0);
+    let extras = Extras { scored, report: !args.no_report };
+    check_memory(sizes, plan, extras, available, args.resume).map_err(|error| {
+        anyhow::anyhow!("{error}, or start it all the same with --no-memory-check")
+    })
 }
 
 /// What the command line says, lowest layer first.

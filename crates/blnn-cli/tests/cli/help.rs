@@ -39,6 +39,8 @@ fn train_explains_its_flags() {
         "--no-report",
         "--format",
         "--json",
+        "--tensorboard",
+        "--no-memory-check",
     ] {
         assert!(
             text.contains(&format!("{flag} ")) || text.contains(&format!("{flag}\n")),
