@@ -31,6 +31,7 @@ mod run_report;
 pub mod search;
 mod sizes;
 mod stored_run;
+pub mod tensorboard;
 pub mod text;
 mod train;
 mod trainer;

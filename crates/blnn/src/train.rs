@@ -50,6 +50,15 @@ pub trait Observer {
         let _ = (epoch, health);
     }
 
+    /// A record was written to `metrics.jsonl`.
+    ///
+    /// # Errors
+    /// Whatever the observer cannot do with it; it ends the run.
+    fn recorded(&mut self, record: &Record) -> Result<()> {
+        let _ = record;
+        Ok(())
+    }
+
     /// Whether [`score`](Self::score) should be called at this epoch.
     fn wants_score(&self, epoch: usize) -> bool {
         let _ = epoch;
@@ -207,6 +216,7 @@ fn note(
         record.scores = observer.score(step.epoch, embeddings)?;
     }
     metrics.write(&record)?;
+    observer.recorded(&record)?;
     if let Some(health) = &record.health {
         save(job, trainer)?;
         observer.saved(step.epoch, health);

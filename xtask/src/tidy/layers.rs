@@ -41,6 +41,7 @@ const LAYERS: [Layer; 11] = [
             "run",
             "run_report",
             "stored_run",
+            "tensorboard",
             "train",
             "trainer",
         ],

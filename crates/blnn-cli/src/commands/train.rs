@@ -46,6 +46,9 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     };
     let scoring = Scoring::new(&graph, plan.epochs(), args.eval_every, &threads)?;
     let mut progress = Progress::new(plan.epochs(), scoring)?;
+    if args.tensorboard {
+        progress = progress.with_events(folder.tensorboard());
+    }
     let done = blnn::train(&job, &mut progress);
     progress.clear();
     let outcome = done.map_err(|error| with_hint(error, args, &folder))?;
@@ -331,6 +334,10 @@ fn what_next(
     let mut rows = vec![("embedding", format!("{embeddings} ({shape}, ids in node_ids.txt)"))];
     rows.extend(written.saved.iter().map(|path| ("", shell_word(path))));
     rows.extend(written.report.iter().map(|path| ("report", shell_word(path))));
+    if args.tensorboard {
+        let command = format!("tensorboard --logdir {}", shell_word(&folder.tensorboard()));
+        rows.push(("curves", command));
+    }
     let train = format!("blnn train {graph} --method {}", other.name());
     match labels_words(args, outcome) {
         Some(labels) => {
