@@ -35,6 +35,7 @@ pub mod tensorboard;
 pub mod text;
 mod train;
 mod trainer;
+pub mod vectors;
 
 pub use blnn_kernels::{Csr, Matrix, Pattern};
 pub use checkpoint::{Checkpoint, Header};

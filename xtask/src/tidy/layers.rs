@@ -44,6 +44,7 @@ const LAYERS: [Layer; 11] = [
             "tensorboard",
             "train",
             "trainer",
+            "vectors",
         ],
         sees: 9,
         mutual: true,
