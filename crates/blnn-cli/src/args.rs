@@ -1,16 +1,18 @@
 //! The command line, as clap reads it. Ranges of settings are the library's to check.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use blnn::Method;
 use blnn::export::Format as ExportFormat;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::datasets::DatasetsArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::embed::EmbedArgs;
 use crate::commands::eval::EvalArgs;
+use crate::commands::plan::PlanArgs;
 use crate::commands::report::ReportArgs;
 use crate::commands::reproduce::ReproduceArgs;
 use crate::commands::shell::{CompletionsArgs, ManArgs};
@@ -28,6 +30,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Train(TrainArgs),
+    Plan(PlanArgs),
     Eval(EvalArgs),
     Embed(EmbedArgs),
     Report(ReportArgs),
@@ -62,7 +65,7 @@ Examples:
   blnn train                                  the embedded Cora graph, scored, in seconds
   blnn train --edges edges.csv --nodes nodes.csv --label topic
                                               your own graph, scored by its topics
-  blnn train edges.csv --save parquet,csv     edges alone, embeddings in two more formats
+  blnn train edges.csv --format parquet,csv   edges alone, embeddings in two more formats
   blnn train photo --method bgrl --seed 2     the published settings of BGRL on Photo
   blnn train photo --epochs 500               the same schedule, squeezed into 500 epochs
   blnn train photo --set temperature=0.5 --set edge_drop=[0.2,0.2]
@@ -88,8 +91,14 @@ pub(crate) struct TrainArgs {
     ///
     /// npz, parquet, csv, word2vec (gensim) or projector (`TensorBoard`). All carry the ids of the
     /// nodes; `docs/RUN_FOLDER.md` describes the files.
-    #[arg(long, value_name = "FORMATS", value_delimiter = ',', value_parser = export_format())]
-    pub(crate) save: Vec<ExportFormat>,
+    #[arg(
+        long,
+        visible_alias = "save",
+        value_name = "FORMATS",
+        value_delimiter = ',',
+        value_parser = ExportFormatParser
+    )]
+    pub(crate) format: Vec<ExportFormat>,
 
     /// Continue the run in the folder from its last checkpoint
     ///
@@ -117,13 +126,25 @@ pub(crate) struct TrainArgs {
     #[arg(long)]
     pub(crate) no_report: bool,
 
+    /// Write event files for `TensorBoard` to the folder's `tensorboard/`, to be watched live
+    #[arg(long)]
+    pub(crate) tensorboard: bool,
+
+    /// Start even if the run seems to need more memory than there is; see `blnn plan`
+    #[arg(long)]
+    pub(crate) no_memory_check: bool,
+
+    /// Bytes of memory to take for what is available: for tests.
+    #[arg(long, hide = true, value_name = "BYTES", conflicts_with = "no_memory_check")]
+    pub(crate) assume_memory: Option<u64>,
+
     /// Print the resolved settings as a config file and stop
     #[arg(long)]
     pub(crate) print_config: bool,
 
-    /// How to print the summary
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub(crate) format: Format,
+    /// Print the summary as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
@@ -219,11 +240,47 @@ pub(crate) fn at_least_one() -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(1..)
 }
 
-pub(crate) fn export_format() -> impl TypedValueParser<Value = ExportFormat> {
-    PossibleValuesParser::new(ExportFormat::ALL.map(ExportFormat::name)).try_map(|name| {
-        let known = ExportFormat::ALL.into_iter().find(|format| format.name() == name);
-        known.ok_or("no such format")
-    })
+/// Reads the formats of `--format` where that names the embeddings' formats. Elsewhere `--format` says how results are printed,
+/// so those who expect that here too are told the flag they want.
+#[derive(Clone, Debug)]
+pub(crate) struct ExportFormatParser;
+
+impl ExportFormatParser {
+    fn names() -> PossibleValuesParser {
+        PossibleValuesParser::new(ExportFormat::ALL.map(ExportFormat::name))
+    }
+}
+
+impl TypedValueParser for ExportFormatParser {
+    type Value = ExportFormat;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<ExportFormat, clap::Error> {
+        if ["json", "table"].iter().any(|name| value.eq_ignore_ascii_case(name)) {
+            let refuse = StringValueParser::new().try_map(|_| {
+                Err::<ExportFormat, _>(
+                    "these are the embeddings' formats (npz, parquet, csv, ...); the summary is \
+                     printed as JSON by --json, as a table without it",
+                )
+            });
+            return refuse.parse_ref(command, argument, value);
+        }
+        let format = Self::names().try_map(|name| {
+            let known = ExportFormat::ALL.into_iter().find(|format| format.name() == name);
+            known.ok_or("no such format")
+        });
+        format.parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(
+            ExportFormat::ALL.map(ExportFormat::name).into_iter().map(PossibleValue::new),
+        ))
+    }
 }
 
 fn method() -> impl TypedValueParser<Value = Method> {

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match &cli.command {
         Command::Train(args) => commands::train::run(args),
+        Command::Plan(args) => commands::plan::run(args),
         Command::Eval(args) => commands::eval::run(args),
         Command::Embed(args) => commands::embed::run(args),
         Command::Report(args) => commands::report::run(args),

@@ -2,12 +2,14 @@
 
 use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use blnn::{Health, Observer, Step};
+use blnn::tensorboard::EventWriter;
+use blnn::{Health, Observer, Record, Step};
 use blnn_kernels::Matrix;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -29,6 +31,31 @@ pub(crate) struct Progress<'g> {
     seconds_per_epoch: Option<f64>,
     stop: Arc<AtomicBool>,
     warned: bool,
+    events: Events,
+}
+
+/// Event files for `TensorBoard`.
+#[derive(Debug, Default)]
+struct Events {
+    /// Where they go, if they are wanted.
+    folder: Option<PathBuf>,
+    /// Epochs done before this process.
+    before: usize,
+    /// The file of this process, once there is something in it.
+    writer: Option<EventWriter>,
+}
+
+impl Events {
+    fn write(&mut self, record: &Record) -> blnn::Result<()> {
+        let Some(folder) = &self.folder else {
+            return Ok(());
+        };
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            none => none.insert(EventWriter::create(folder, self.before)?),
+        };
+        writer.write(record)
+    }
 }
 
 impl<'g> Progress<'g> {
@@ -51,7 +78,15 @@ impl<'g> Progress<'g> {
             seconds_per_epoch: None,
             stop: stop_on_signal()?,
             warned: false,
+            events: Events::default(),
         })
+    }
+
+    /// Writes event files for `TensorBoard` to a folder too.
+    #[must_use]
+    pub(crate) fn with_events(mut self, folder: PathBuf) -> Self {
+        self.events.folder = Some(folder);
+        self
     }
 
     /// Takes the bar off the screen.
@@ -86,6 +121,7 @@ impl Observer for Progress<'_> {
         if epoch > 0 {
             self.say(&format!("resuming after epoch {epoch} of {}", self.epochs));
         }
+        self.events.before = epoch;
         self.bar.set_position(epoch as u64);
         self.bar.reset_eta();
         self.bar.enable_steady_tick(Duration::from_millis(250));
@@ -120,6 +156,10 @@ impl Observer for Progress<'_> {
                 health.effective_rank, health.spread
             ));
         }
+    }
+
+    fn recorded(&mut self, record: &Record) -> blnn::Result<()> {
+        self.events.write(record)
     }
 
     fn wants_score(&self, epoch: usize) -> bool {

@@ -4,8 +4,11 @@
 //! all nodes in one point or on one line, at a perfect loss. Neither shows in the loss; both show
 //! here.
 
-use blnn_kernels::Matrix;
+use blnn_kernels::{Csr, Matrix, Pattern};
 use serde::{Deserialize, Serialize};
+
+use crate::graph::{Features, Graph};
+use crate::rng::{Draws, Stream};
 
 /// Rows looked at: enough to estimate a covariance of a few hundred columns, few enough that the
 /// check costs less than a training step. They are spread evenly, so no random draw is needed.
@@ -14,8 +17,14 @@ const MAX_ROWS: usize = 4096;
 const RANK_FLOOR: f64 = 0.05;
 /// … or below this many dimensions, which is what counts for narrow embeddings.
 const FEWEST_DIMENSIONS: f64 = 1.5;
+/// … unless the graph allows no more: then below this share of the dimensions beyond the first
+/// that its attributes have.
+const POSSIBLE_FLOOR: f64 = 0.25;
 /// Collapsed below this spread; healthy embeddings have 0.3 to 1.
 const SPREAD_FLOOR: f64 = 0.02;
+
+/// Columns that the attributes of a graph are drawn together into before their rank is measured.
+const SKETCH_COLUMNS: usize = 64;
 
 /// How well an embedding fills its space.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,16 +54,88 @@ impl Health {
     /// assert!(Health::of(&one_direction).collapsed);
     /// ```
     pub fn of(embeddings: &Matrix) -> Self {
+        Self::given(embeddings, f64::INFINITY)
+    }
+
+    /// Measures the embedding of a graph whose attributes have `possible` dimensions, see
+    /// [`possible_rank`]. Few attributes cannot make many dimensions: that is no collapse.
+    pub(crate) fn given(embeddings: &Matrix, possible: f64) -> Self {
         let width = embeddings.cols();
         let rows = sample(embeddings);
         let effective_rank = effective_rank(covariance(&rows, width), width);
         let spread = spread(&rows, width);
-        let floor = (RANK_FLOOR * width as f64).max(FEWEST_DIMENSIONS);
+        let usual = (RANK_FLOOR * width as f64).max(FEWEST_DIMENSIONS);
+        let floor = usual.min(1.0 + POSSIBLE_FLOOR * (possible - 1.0).max(0.0));
         // A single column or a single node has nothing to collapse.
         let judged = width > 1 && embeddings.rows() > 1;
         let healthy = effective_rank >= floor && spread >= SPREAD_FLOOR;
         Self { effective_rank, spread, collapsed: judged && !healthy }
     }
+}
+
+/// The number of dimensions that the attributes of the nodes and of their surroundings have: the
+/// effective rank of the attributes averaged twice over each node and its neighbours, as the
+/// encoder does. Many attributes are drawn together at random first; infinite where that leaves
+/// nothing to tell.
+pub(crate) fn possible_rank(graph: &Graph) -> f64 {
+    let columns = graph.features().cols().min(SKETCH_COLUMNS);
+    let mut sketch = sketch(graph.features(), columns);
+    for _ in 0..2 {
+        sketch = averaged(graph.adjacency(), &sketch);
+    }
+    let found = effective_rank(covariance(&sample(&sketch), columns), columns);
+    if columns == graph.features().cols() {
+        return found;
+    }
+    // Of r equal dimensions, c random columns show about r c / (r + c).
+    let columns = columns as f64;
+    if found < columns { found * columns / (columns - found) } else { f64::INFINITY }
+}
+
+/// The attributes themselves if they are few, else sums of them with random signs.
+fn sketch(features: &Features, columns: usize) -> Matrix {
+    let count = features.cols();
+    let draws = Draws::new(0, Stream::Generated { part: 4 }, 0);
+    let sign = |feature: usize, column: usize| match count <= columns {
+        true => f32::from(feature == column),
+        false if draws.uniform(feature * columns + column) < 0.5 => -1.0,
+        false => 1.0,
+    };
+    let signs = Matrix::from_fn(count, columns, sign);
+    let mut out = Matrix::zeros(features.rows(), columns);
+    for i in 0..features.rows() {
+        let row = out.row_mut(i);
+        let mut add = |feature: usize, value: f32| {
+            row.iter_mut().zip(signs.row(feature)).for_each(|(o, s)| *o += value * s);
+        };
+        match features {
+            Features::Dense(x) => x.row(i).iter().enumerate().for_each(|(j, &v)| add(j, v)),
+            Features::Sparse(x) => listed(x, i).for_each(|(j, v)| add(j, v)),
+        }
+    }
+    out
+}
+
+/// Columns and values of a row.
+fn listed(x: &Csr, row: usize) -> impl Iterator<Item = (usize, f32)> {
+    let (columns, values) = x.row(row);
+    columns.iter().map(|&j| j as usize).zip(values.iter().copied())
+}
+
+/// The mean over each node and its neighbours.
+fn averaged(adjacency: &Pattern, x: &Matrix) -> Matrix {
+    let mut out = x.clone();
+    for i in 0..x.rows() {
+        let row = out.row_mut(i);
+        for &j in adjacency.row(i) {
+            row.iter_mut().zip(x.row(j as usize)).for_each(|(o, v)| *o += v);
+        }
+        let share = 1.0 / (adjacency.row(i).len() + 1) as f32;
+        for value in row {
+            *value *= share;
+        }
+    }
+    out
 }
 
 fn sample(embeddings: &Matrix) -> Vec<Vec<f64>> {
@@ -269,6 +350,58 @@ mod tests {
         assert!(Health::of(&three).collapsed, "2 of 64 dimensions");
         let full = Matrix::from_fn(600, 64, |i, j| wave(i * 64 + j * j) as f32);
         assert!(!Health::of(&full).collapsed, "{:?}", Health::of(&full));
+    }
+
+    fn noise(i: usize) -> f32 {
+        Draws::new(1, Stream::Generated { part: 9 }, 0).uniform(i) - 0.5
+    }
+
+    /// A ring with the given features a node.
+    fn ring(features: Matrix) -> Graph {
+        let n = features.rows() as u32;
+        let offsets = (0..=n as usize).map(|i| 2 * i).collect();
+        let neighbours = |i: u32| {
+            let mut both = [(i + 1) % n, (i + n - 1) % n];
+            both.sort_unstable();
+            both
+        };
+        let adjacency = Pattern::new(n as usize, offsets, (0..n).flat_map(neighbours).collect());
+        Graph::new("ring", adjacency.unwrap(), Features::Dense(features)).unwrap()
+    }
+
+    #[test]
+    fn what_the_attributes_allow_is_their_rank() {
+        let rank = |cols: usize, value: fn(usize, usize) -> f32| {
+            possible_rank(&ring(Matrix::from_fn(3000, cols, value)))
+        };
+        let two = rank(2, |i, j| noise(i * 2 + j));
+        assert!((1.9..=2.0).contains(&two), "{two}");
+        // Five columns, but all of them multiples of one.
+        let one = rank(5, |i, j| noise(i) * (j + 1) as f32);
+        assert!((one - 1.0).abs() < 1e-6, "{one}");
+        assert_eq!(rank(5, |_, j| j as f32), 0.0);
+        // More columns than are looked at: drawn together, and what that hides is added back.
+        let thirty = rank(300, |i, j| noise(i * 30 + j % 30));
+        assert!((22.0..=40.0).contains(&thirty), "{thirty}");
+        let many = rank(300, |i, j| noise(i * 300 + j));
+        assert!(many > 150.0, "{many}");
+    }
+
+    #[test]
+    fn few_attributes_are_no_collapse_and_a_line_still_is() {
+        let possible = possible_rank(&ring(Matrix::from_fn(600, 2, |i, j| noise(i * 2 + j))));
+        // Two dimensions in 64 columns: all that there is.
+        let plane = Matrix::from_fn(600, 64, |i, j| {
+            (wave(2 * i) * (j as f64).sin() + wave(2 * i + 1) * (j as f64).cos()) as f32
+        });
+        assert!(Health::of(&plane).collapsed && !Health::given(&plane, possible).collapsed);
+        let line = Matrix::from_fn(600, 64, |i, j| (wave(i) * (j as f64).sin()) as f32);
+        assert!(Health::given(&line, possible).collapsed, "{:?}", Health::given(&line, possible));
+        let point = Matrix::from_fn(600, 64, |_, j| j as f32 + 1.0);
+        assert!(Health::given(&point, possible).collapsed);
+        // Attributes that are rich demand what they always did.
+        let three = Matrix::from_fn(600, 64, |i, j| if j == i % 3 { 1.0 } else { 0.0 });
+        assert!(Health::given(&three, 100.0).collapsed);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What one step of training costs in arithmetic and in gathered memory, stage by stage, by
 //! counting. Divided by measured seconds it gives rates to hold against the machine's peaks.
 
-use crate::graph::{Features, Graph};
+use crate::graph::Graph;
 use crate::plan::{Method, Objective, Plan, Precision};
+use crate::sizes::{Attributes, Sizes};
 
 /// The work of one stage of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,14 +38,19 @@ fn stored_bytes(plan: &Plan) -> f64 {
 /// # Ok::<(), blnn::Error>(())
 /// ```
 pub fn step_cost(graph: &Graph, plan: &Plan) -> Vec<StageCost> {
+    step_cost_of(&Sizes::of(graph), plan)
+}
+
+/// [`step_cost`] of a graph that is known by its sizes.
+pub fn step_cost_of(sizes: &Sizes, plan: &Plan) -> Vec<StageCost> {
     let mut stages = vec![
-        dense_stage("predict", predictor_operations(graph, plan)),
-        dense_stage("dense", hidden_operations(graph, plan)),
-        inputs(graph, plan),
-        gathering_stage("gather", propagated_floats(graph, plan), 1.0, stored_bytes(plan)),
+        dense_stage("predict", predictor_operations(sizes, plan)),
+        dense_stage("dense", hidden_operations(sizes, plan)),
+        inputs(sizes, plan),
+        gathering_stage("gather", propagated_floats(sizes, plan), 1.0, stored_bytes(plan)),
     ];
     if plan.method == Method::Blnn {
-        stages.push(gathering_stage("attention", attended_floats(graph, plan), 2.0, 4.0));
+        stages.push(gathering_stage("attention", attended_floats(sizes, plan), 2.0, 4.0));
     }
     stages
 }
@@ -64,46 +70,45 @@ fn gathering_stage(
 }
 
 /// Two layers, each a product forwards and two backwards, for every prediction.
-fn predictor_operations(graph: &Graph, plan: &Plan) -> f64 {
+fn predictor_operations(sizes: &Sizes, plan: &Plan) -> f64 {
     let published = plan.method == Method::Blnn && plan.objective == Objective::PublishedCode;
     let predictions = if published { 1.0 } else { 2.0 };
-    let product = 2.0 * (graph.nodes() * plan.embedding_width * plan.predictor_width) as f64;
+    let product = 2.0 * (sizes.nodes * plan.embedding_width * plan.predictor_width) as f64;
     predictions * 6.0 * product
 }
 
 /// A product forwards for each network and view, two backwards for each view of the online one.
-fn hidden_operations(graph: &Graph, plan: &Plan) -> f64 {
-    8.0 * 2.0 * (graph.nodes() * plan.hidden_width * plan.embedding_width) as f64
+fn hidden_operations(sizes: &Sizes, plan: &Plan) -> f64 {
+    8.0 * 2.0 * (sizes.nodes * plan.hidden_width * plan.embedding_width) as f64
 }
 
-fn inputs(graph: &Graph, plan: &Plan) -> StageCost {
+fn inputs(sizes: &Sizes, plan: &Plan) -> StageCost {
     let width = plan.hidden_width as f64;
-    match graph.features() {
-        Features::Sparse(x) => {
+    match sizes.attributes {
+        Attributes::Sparse { values, .. } => {
             // Columns that both views keep are summed once for both.
             let kept = 1.0 - f64::from(plan.feature_drop[0]) * f64::from(plan.feature_drop[1]);
-            let values = PASSES * x.values().len() as f64 * kept * width;
+            let values = PASSES * values as f64 * kept * width;
             gathering_stage("inputs", values, 1.0, stored_bytes(plan))
         }
-        Features::Dense(x) => {
-            let product = 2.0 * (x.rows() * x.cols()) as f64 * width;
+        Attributes::Dense => {
+            let product = 2.0 * (sizes.nodes * sizes.features) as f64 * width;
             dense_stage("inputs", 2.0 * PASSES * product)
         }
     }
 }
 
 /// Kept edges and self-loops of both views, at the width of both layers.
-fn propagated_floats(graph: &Graph, plan: &Plan) -> f64 {
-    let listed =
-        |drop: f32| graph.entries() as f64 * (1.0 - f64::from(drop)) + graph.nodes() as f64;
+fn propagated_floats(sizes: &Sizes, plan: &Plan) -> f64 {
+    let listed = |drop: f32| sizes.entries as f64 * (1.0 - f64::from(drop)) + sizes.nodes as f64;
     let widths = (plan.hidden_width + plan.embedding_width) as f64;
     PASSES * widths * plan.edge_drop.into_iter().map(listed).sum::<f64>()
 }
 
 /// Scores and weighted sums over all neighbours; the published code does both for one direction.
-fn attended_floats(graph: &Graph, plan: &Plan) -> f64 {
+fn attended_floats(sizes: &Sizes, plan: &Plan) -> f64 {
     let directions = if plan.objective == Objective::PublishedCode { 1.0 } else { 2.0 };
-    directions * 2.0 * (graph.entries() * plan.embedding_width) as f64
+    directions * 2.0 * (sizes.entries * plan.embedding_width) as f64
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ pub enum ErrorKind {
     Diverged,
     /// The operating system refused to read or write.
     Io,
+    /// The machine has less memory than is needed.
+    Memory,
 }
 
 /// A result with this crate's [`Error`].

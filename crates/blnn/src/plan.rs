@@ -213,6 +213,11 @@ impl Plan {
         self.learning_rate
     }
 
+    /// The widths of the encoder's hidden layer, the embedding and the predictor's hidden layer.
+    pub fn widths(&self) -> [usize; 3] {
+        [self.hidden_width, self.embedding_width, self.predictor_width]
+    }
+
     /// Number of values in one node's embedding.
     pub fn embedding_width(&self) -> usize {
         self.embedding_width

@@ -16,6 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::export;
 use crate::graph::Graph;
 use crate::plan::Plan;
+use crate::tensorboard;
 
 /// What metrics.jsonl says about one epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,6 +92,7 @@ impl RunFolder {
                 fs::remove_file(&path).map_err(|e| Error::io("remove", &path, e))?;
             }
         }
+        tensorboard::remove(&folder.tensorboard())?;
         Ok(folder)
     }
 
@@ -180,6 +182,11 @@ impl RunFolder {
     /// The page that shows the run.
     pub fn report(&self) -> PathBuf {
         self.root.join("report.html")
+    }
+
+    /// The folder of event files for `TensorBoard`.
+    pub fn tensorboard(&self) -> PathBuf {
+        self.root.join("tensorboard")
     }
 
     /// Writes config.toml.

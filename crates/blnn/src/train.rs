@@ -8,7 +8,7 @@ use blnn_kernels::{Matrix, Threads};
 use serde::Serialize;
 
 use crate::checkpoint::{Checkpoint, Header};
-use crate::collapse::Health;
+use crate::collapse::{Health, possible_rank};
 use crate::config::KEYS;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
@@ -48,6 +48,15 @@ pub trait Observer {
     /// A checkpoint is on the disk, and the embedding was measured.
     fn saved(&mut self, epoch: usize, health: &Health) {
         let _ = (epoch, health);
+    }
+
+    /// A record was written to `metrics.jsonl`.
+    ///
+    /// # Errors
+    /// Whatever the observer cannot do with it; it ends the run.
+    fn recorded(&mut self, record: &Record) -> Result<()> {
+        let _ = record;
+        Ok(())
     }
 
     /// Whether [`score`](Self::score) should be called at this epoch.
@@ -137,12 +146,14 @@ pub fn train(job: &Job<'_>, observer: &mut dyn Observer) -> Result<Outcome> {
     restore(job, &mut trainer)?;
     job.folder.write_config(job.plan, job.graph.name())?;
     let mut metrics = Metrics::resume(job.folder, trainer.epoch())?;
+    let possible = possible_rank(job.graph);
     observer.started(trainer.epoch());
     let mut stopped = false;
     while trainer.epoch() < job.plan.epochs && !stopped {
         let (step, seconds) = timed_step(&mut trainer, job.plan)?;
         stopped = observer.stepped(&step, seconds).is_break();
-        note(job, &mut trainer, observer, &mut metrics, &step, seconds)?;
+        let health = |embeddings: &Matrix| Health::given(embeddings, possible);
+        note(job, &mut trainer, observer, &mut metrics, &Done { step, seconds }, &health)?;
         if stopped && !job.checkpoint_due(step.epoch) {
             save(job, &trainer)?;
         }
@@ -164,6 +175,12 @@ impl Job<'_> {
     fn record_due(&self, epoch: usize) -> bool {
         epoch == 1 || epoch.is_multiple_of(self.log_every.max(1)) || self.checkpoint_due(epoch)
     }
+}
+
+/// A step and the time it took.
+struct Done {
+    step: Step,
+    seconds: f64,
 }
 
 fn timed_step(trainer: &mut Trainer, plan: &Plan) -> Result<(Step, f64)> {
@@ -191,8 +208,8 @@ fn note(
     trainer: &mut Trainer,
     observer: &mut dyn Observer,
     metrics: &mut Metrics,
-    step: &Step,
-    seconds: f64,
+    &Done { ref step, seconds }: &Done,
+    health: &dyn Fn(&Matrix) -> Health,
 ) -> Result<()> {
     let checkpoint = job.checkpoint_due(step.epoch);
     let score = observer.wants_score(step.epoch);
@@ -202,11 +219,12 @@ fn note(
     let embeddings = (checkpoint || score).then(|| trainer.embed());
     let measured = embeddings.as_ref().filter(|_| checkpoint);
     let mut record = record(step, seconds);
-    record.health = measured.map(Health::of);
+    record.health = measured.map(health);
     if let Some(embeddings) = embeddings.as_ref().filter(|_| score) {
         record.scores = observer.score(step.epoch, embeddings)?;
     }
     metrics.write(&record)?;
+    observer.recorded(&record)?;
     if let Some(health) = &record.health {
         save(job, trainer)?;
         observer.saved(step.epoch, health);

@@ -320,6 +320,8 @@ fn training_tape(
     Ok(tape)
 }
 
+pub(crate) mod footprint;
+
 #[cfg(test)]
 mod battery;
 #[cfg(test)]

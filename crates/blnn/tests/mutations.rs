@@ -7,7 +7,7 @@ mod common;
 use blnn::data::own::{ColumnNames, bytes as own};
 use blnn::data::wikics::{self, RowNormalisation};
 use blnn::data::{cora, npy, npz};
-use blnn::{Checkpoint, Config, Header, Matrix};
+use blnn::{Checkpoint, Config, Header, Matrix, vectors};
 use blnn_kernels::Threads;
 use common::{Npz, floats, texts, tiny_wikics};
 
@@ -221,6 +221,49 @@ fn parquet_never_panics() {
     let columns = ColumnNames { id: Some("source".into()), ..ColumnNames::default() };
     let nodes = |bytes: &[u8]| own::parquet_nodes(bytes, &columns).is_ok();
     assert!(accepted(&valid, 4000, nodes) < 4000);
+}
+
+#[test]
+fn embeddings_never_panic() {
+    let read = |bytes: &[u8]| vectors::from_bytes(bytes).is_ok();
+    for valid in [
+        &b"id,e0,e1\n\"a,\"\"b\"\"\",0.5,1\nb,-1,2e-3\n"[..],
+        b"2 2\nann 0.5 1\nbob -1 0.25\n",
+        b"0.5\t1\r\n-1\t0.25\r\n",
+    ] {
+        assert!(accepted(valid, 6000, read) < 6000);
+    }
+    assert!(accepted(&tiny_parquet(), 4000, read) < 4000);
+    assert!(accepted(&parquet_lists(), 4000, read) < 4000);
+    let mut npz = Npz::tiny();
+    npz.set("embeddings", common::npy("<f4", "(2, 1)", &[0; 8]));
+    npz.set("ids", texts(&["a", "b"]));
+    assert!(accepted(&npz.stored(), 3000, read) < 3000);
+}
+
+/// A parquet file as embeddings are saved: texts and lists of floats.
+fn parquet_lists() -> Vec<u8> {
+    use parquet::data_type::{ByteArray, ByteArrayType, FloatType};
+    let schema = parquet::schema::parser::parse_message_type(
+        "message m { required binary id (STRING); required group embedding (LIST) { \
+         repeated group list { required float element; } } }",
+    );
+    let mut bytes = Vec::new();
+    let (schema, properties) = (std::sync::Arc::new(schema.unwrap()), std::sync::Arc::default());
+    let mut file =
+        parquet::file::writer::SerializedFileWriter::new(&mut bytes, schema, properties).unwrap();
+    let mut group = file.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let ids = ["a", "b"].map(ByteArray::from);
+    column.typed::<ByteArrayType>().write_batch(&ids, None, None).unwrap();
+    column.close().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let (values, repeated) = ([0.5, 1.0, -1.0, 2.0], [0, 1, 0, 1]);
+    column.typed::<FloatType>().write_batch(&values, Some(&[1; 4]), Some(&repeated)).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    file.close().unwrap();
+    bytes
 }
 
 #[test]

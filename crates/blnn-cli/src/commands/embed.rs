@@ -13,7 +13,7 @@ use blnn_kernels::Threads;
 use clap::Args;
 use serde_json::json;
 
-use crate::args::{MachineArgs, export_format};
+use crate::args::{ExportFormatParser, MachineArgs};
 use crate::output::{duration, grouped, note, shell_word};
 use crate::own_graph::OwnGraphArgs;
 use crate::run_graph::{Lost, Tell, TrainedOn};
@@ -51,7 +51,7 @@ pub(crate) struct EmbedArgs {
     ///
     /// npy, npz, parquet, csv, word2vec (gensim) or projector (`TensorBoard`). All carry the ids of
     /// the nodes; `docs/RUN_FOLDER.md` describes the files.
-    #[arg(long, value_name = "FORMATS", value_delimiter = ',', default_value = "npy", value_parser = export_format())]
+    #[arg(long, value_name = "FORMATS", value_delimiter = ',', default_value = "npy", value_parser = ExportFormatParser)]
     pub(crate) format: Vec<Format>,
 
     /// Replace embeddings that are in the folder

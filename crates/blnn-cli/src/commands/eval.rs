@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,8 +12,9 @@ use blnn::data::own::ColumnNames;
 use blnn::eval::{
     EvalPlan, Progress, Protocol, Scores, Task, check_labels, evaluate, number_classes,
 };
+use blnn::vectors::{self, Vectors};
 use blnn::{Splits, data};
-use blnn_kernels::{Matrix, Threads};
+use blnn_kernels::Threads;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -35,22 +35,26 @@ Examples:
   blnn eval runs/photo-blnn-seed1/embeddings.npy --labels photo
   blnn eval runs/edges-blnn-seed1/embeddings.npy --labels nodes.csv --label topic
   blnn eval mine.npy --labels classes.npy --tasks classify,similar --format json
+  blnn eval vectors.csv --labels nodes.csv --label topic
   blnn eval mine.npy theirs.npy --labels photo --protocol both")]
 pub(crate) struct EvalArgs {
-    /// A .npy matrix, one row a node
-    #[arg(value_name = "EMBEDDINGS.npy")]
+    /// Embeddings, one row a node: .npy, .npz, parquet, csv or tsv, word2vec text
+    ///
+    /// A file may hold ids too. Tables may come with or without a header and a column of ids;
+    /// `docs/RUN_FOLDER.md` says how both are found.
+    #[arg(value_name = "EMBEDDINGS")]
     embeddings: PathBuf,
 
-    /// Another matrix of the same nodes, to compare with
-    #[arg(value_name = "OTHER.npy")]
+    /// Other embeddings of the same nodes, to compare with
+    #[arg(value_name = "OTHER")]
     other: Option<PathBuf>,
 
     /// The nodes' classes: a .npy vector of integers or names, a table of nodes (csv, tsv, parquet;
     /// name its column with --label), or a graph (a name or a file)
     ///
-    /// A table is matched by the ids in the `node_ids.txt` beside the embeddings, or row by row if
-    /// there is no such file. A graph that comes with splits, as WikiCS does, is classified on
-    /// those.
+    /// A table is matched by the ids in the file of the embeddings, or in the `node_ids.txt` or
+    /// `….metadata.tsv` beside it, and row by row if there are none. A graph that comes with
+    /// splits, as WikiCS does, is classified on those.
     #[arg(long, value_name = "LABELS.npy|TABLE|GRAPH")]
     labels: String,
 
@@ -178,29 +182,38 @@ impl Nodes {
     }
 
     /// The classes in the order of the embeddings in `path`.
-    fn labels_for(&self, path: &Path) -> anyhow::Result<Cow<'_, [Option<u32>]>> {
-        let Some(ids) = &self.ids else {
+    fn labels_for(&self, path: &Path, vectors: &Vectors) -> anyhow::Result<Cow<'_, [Option<u32>]>> {
+        let Some(known) = &self.ids else {
             return Ok(Cow::Borrowed(&self.labels));
         };
-        let list = path.with_file_name("node_ids.txt");
-        if !list.exists() {
-            note(format_args!("no {}: rows are matched in order", list.display()));
-            return Ok(Cow::Borrowed(&self.labels));
+        let beside = match &vectors.ids {
+            Some(_) => None,
+            None => vectors::ids_beside(path, vectors.matrix.rows())?,
+        };
+        let (place, ids) = match (&vectors.ids, &beside) {
+            (Some(ids), _) => (format!("{}: row", path.display()), ids),
+            (None, Some((list, ids))) => (format!("{}: line", list.display()), ids),
+            (None, None) => {
+                note(format_args!("{}: no ids: rows are matched in order", path.display()));
+                return Ok(Cow::Borrowed(&self.labels));
+            }
+        };
+        let mut rows: HashMap<Cow<'_, str>, usize> = HashMap::new();
+        for (row, id) in known.iter().enumerate() {
+            // Some formats cannot hold blanks; a true name goes before one that was made so.
+            if id.contains(char::is_whitespace) {
+                rows.entry(id.replace(char::is_whitespace, "_").into()).or_insert(row);
+            }
         }
-        let text = fs::read_to_string(&list).map_err(|e| blnn::Error::io("read", &list, e))?;
-        let rows: HashMap<&str, usize> =
-            ids.iter().enumerate().map(|(row, id)| (id.as_str(), row)).collect();
-        let label = |(line, id): (usize, &str)| {
-            let row = rows.get(id).with_context(|| {
-                format!(
-                    "{}: line {}: the id `{id}` is not in the table of labels; add it there",
-                    list.display(),
-                    line + 1
-                )
+        rows.extend(known.iter().enumerate().map(|(row, id)| (Cow::Borrowed(id.as_str()), row)));
+        let label = |(row, id): (usize, &String)| {
+            let found = rows.get(id.as_str()).with_context(|| {
+                let row = row + 1;
+                format!("{place} {row}: the id `{id}` is not in the table of labels; add it there")
             })?;
-            Ok(self.labels[*row])
+            Ok(self.labels[*found])
         };
-        text.lines().enumerate().map(label).collect::<anyhow::Result<Vec<_>>>().map(Cow::Owned)
+        ids.iter().enumerate().map(label).collect::<anyhow::Result<Vec<_>>>().map(Cow::Owned)
     }
 }
 
@@ -225,8 +238,9 @@ fn read_labels(path: &Path) -> blnn::Result<Vec<u32>> {
 
 fn score(path: &Path, nodes: &Nodes, plan: &EvalPlan, threads: &Threads) -> anyhow::Result<Scored> {
     let name = path.display().to_string();
-    let mut embeddings = read_embeddings(path).map_err(|e| e.at(&name))?;
-    let all = nodes.labels_for(path)?;
+    let vectors = vectors::read_file(path)?;
+    let all = nodes.labels_for(path, &vectors)?;
+    let mut embeddings = vectors.matrix;
     let labels: Vec<u32> = all.iter().copied().flatten().collect();
     if labels.len() < all.len() {
         let (rows, count) = (embeddings.rows(), all.len());
@@ -246,10 +260,6 @@ fn score(path: &Path, nodes: &Nodes, plan: &EvalPlan, threads: &Threads) -> anyh
     let threads = threads.count();
     let seconds = watch.seconds;
     Ok(Scored { name, scores, seconds, threads })
-}
-
-fn read_embeddings(path: &Path) -> blnn::Result<Matrix> {
-    data::npy::read_file(path)?.into_matrix()
 }
 
 /// Shows the progress on stderr and takes the time of each task.

@@ -6,6 +6,7 @@ pub(crate) mod doctor;
 pub(crate) mod embed;
 pub(crate) mod eval;
 mod eval_report;
+pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod shell;

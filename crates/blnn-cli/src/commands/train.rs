@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use blnn::data::own::{Encoding, OwnGraph};
+use blnn::estimate::{Extras, available_memory, check_memory};
 use blnn::export::{Embedding, Format, Provenance};
-use blnn::{Checkpoint, Config, ErrorKind, Graph, Job, Method, Outcome, Plan, RunFolder};
+use blnn::{
+    Checkpoint, Config, ErrorKind, Graph, Job, Method, Outcome, Plan, RunFolder, Sizes, data,
+};
 use blnn_kernels::Threads;
 use serde_json::json;
 
-use crate::args::{Format as Shown, SettingArgs, TrainArgs};
+use crate::args::{SettingArgs, TrainArgs};
 use crate::commands::{dataset_name, report};
 use crate::output::{INTERRUPTED, duration, grouped, note, shell_word};
 use crate::progress::Progress;
@@ -24,8 +27,13 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     }
     let threads = Threads::new(args.machine.threads.into());
     let data_dir = args.machine.data_dir.as_deref();
+    if let (None, Some(sizes)) = (&args.own.edges, data::generated_sizes(named(args))) {
+        // Before it is made: even that may be too much.
+        refuse_too_large(args, &sizes?, &plan)?;
+    }
     let loaded = args.own.load(args.graph.as_deref(), data_dir, &threads)?;
     let graph = loaded.graph;
+    refuse_too_large(args, &Sizes::of(&graph), &plan)?;
     let folder = open_folder(args, &root)?;
     let job = Job {
         graph: &graph,
@@ -37,6 +45,9 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let scoring = Scoring::new(&graph, plan.epochs(), args.eval_every, &threads)?;
     let mut progress = Progress::new(plan.epochs(), scoring)?;
     remember(&folder, loaded.encoding.as_ref(), loaded.files.as_ref())?;
+    if args.tensorboard {
+        progress = progress.with_events(folder.tensorboard());
+    }
     let done = blnn::train(&job, &mut progress);
     progress.clear();
     let outcome = done.map_err(|error| with_hint(error, args, &folder))?;
@@ -98,8 +109,22 @@ fn resolve(args: &TrainArgs) -> anyhow::Result<(Plan, PathBuf)> {
     Ok((plan, root))
 }
 
+/// Refuses a run that the machine has too little memory for: the system would kill it somewhere
+/// on the way, without a word.
+fn refuse_too_large(args: &TrainArgs, sizes: &Sizes, plan: &Plan) -> anyhow::Result<()> {
+    let available = args.assume_memory.or_else(|| Some(available_memory()?.bytes));
+    let Some(available) = available.filter(|_| !args.no_memory_check) else {
+        return Ok(());
+    };
+    let scored = sizes.labelled && args.eval_every != Some(0);
+    let extras = Extras { scored, report: !args.no_report };
+    check_memory(sizes, plan, extras, available, args.resume).map_err(|error| {
+        anyhow::anyhow!("{error}, or start it all the same with --no-memory-check")
+    })
+}
+
 /// What the command line says, lowest layer first.
-fn given(args: &SettingArgs, resume: bool) -> anyhow::Result<Config> {
+pub(crate) fn given(args: &SettingArgs, resume: bool) -> anyhow::Result<Config> {
     let mut config = Config::new();
     if let Some(path) = &args.config {
         config.file(path)?;
@@ -122,6 +147,23 @@ fn given(args: &SettingArgs, resume: bool) -> anyhow::Result<Config> {
         config.flag("precision", precision);
     }
     Ok(config)
+}
+
+/// The settings as words of a shell command, with a blank before each.
+pub(crate) fn setting_words(args: &SettingArgs) -> String {
+    let word = |flag: &str, value: Option<String>| {
+        let quoted = value.map(|value| shell_word(Path::new(&value)));
+        quoted.map_or_else(String::new, |value| format!(" {flag} {value}"))
+    };
+    let mut words = word("--method", args.method.map(|method| method.name().to_owned()))
+        + &word("--config", args.config.as_ref().map(|path| path.display().to_string()));
+    for assignment in &args.set {
+        words += &word("--set", Some(assignment.clone()));
+    }
+    words
+        + &word("--epochs", args.epochs.map(|epochs| epochs.to_string()))
+        + &word("--seed", args.seed.map(|seed| seed.to_string()))
+        + &word("--precision", args.precision.clone())
 }
 
 fn open_folder(args: &TrainArgs, root: &Path) -> anyhow::Result<RunFolder> {
@@ -167,7 +209,7 @@ fn export(
     plan: &Plan,
 ) -> anyhow::Result<Vec<PathBuf>> {
     // The array and its ids are always there.
-    let formats: Vec<Format> = args.save.iter().copied().filter(|f| *f != Format::Npy).collect();
+    let formats: Vec<Format> = args.format.iter().copied().filter(|f| *f != Format::Npy).collect();
     if formats.is_empty() {
         return Ok(Vec::new());
     }
@@ -219,23 +261,20 @@ fn print_summary(
 ) -> anyhow::Result<()> {
     let verdict = Verdict::of(&folder.records()?);
     let mut out = io::stdout().lock();
-    match args.format {
-        Shown::Json => {
-            let mut object = serde_json::to_value(outcome)?;
-            object["scores"] = json!(verdict);
-            object["folder"] = json!(folder.root());
-            object["embeddings"] = json!(folder.embeddings());
-            object["report"] = json!(written.report);
-            object["saved"] = json!(written.saved);
-            writeln!(out, "{object}")?;
-        }
-        Shown::Table => {
-            let scores = verdict.iter().flat_map(verdict_rows);
-            let rows = summary(outcome).into_iter().chain(scores);
-            for (label, value) in rows.chain(what_next(args, folder, outcome, written)) {
-                writeln!(out, "{label:<10} {value}")?;
-            }
-        }
+    if args.json {
+        let mut object = serde_json::to_value(outcome)?;
+        object["scores"] = json!(verdict);
+        object["folder"] = json!(folder.root());
+        object["embeddings"] = json!(folder.embeddings());
+        object["report"] = json!(written.report);
+        object["saved"] = json!(written.saved);
+        writeln!(out, "{object}")?;
+        return Ok(());
+    }
+    let scores = verdict.iter().flat_map(verdict_rows);
+    let rows = summary(outcome).into_iter().chain(scores);
+    for (label, value) in rows.chain(what_next(args, folder, outcome, written)) {
+        writeln!(out, "{label:<10} {value}")?;
     }
     Ok(())
 }
@@ -314,6 +353,10 @@ fn what_next(
     let mut rows = vec![("embedding", format!("{embeddings} ({shape}, ids in node_ids.txt)"))];
     rows.extend(written.saved.iter().map(|path| ("", shell_word(path))));
     rows.extend(written.report.iter().map(|path| ("report", shell_word(path))));
+    if args.tensorboard {
+        let command = format!("tensorboard --logdir {}", shell_word(&folder.tensorboard()));
+        rows.push(("curves", command));
+    }
     let train = format!("blnn train {graph} --method {}", other.name());
     match labels_words(args, outcome) {
         Some(labels) => {

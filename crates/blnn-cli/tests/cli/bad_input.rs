@@ -156,3 +156,16 @@ fn too_many_threads_are_refused() {
     assert_eq!(code, 2);
     assert!(stderr.contains("0..=1024"), "{stderr}");
 }
+
+/// Elsewhere `--format json` is how results are printed.
+#[test]
+fn a_summary_asked_for_by_the_wrong_flag_is_answered_with_the_right_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for wrong in ["json", "table"] {
+        let stderr = refusal(&mut train(folder.path(), &["--format", wrong]));
+        assert!(stderr.contains("--json") && stderr.contains("parquet"), "{stderr}");
+    }
+    let stderr = refusal(&mut train(folder.path(), &["--format", "parqet"]));
+    assert!(stderr.contains("'parquet'"), "{stderr}");
+    assert_eq!(names(folder.path()), [""; 0], "nothing was trained");
+}

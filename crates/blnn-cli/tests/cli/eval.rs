@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::Path;
 
@@ -177,4 +178,72 @@ fn unknown_tasks_and_protocols_are_refused_with_the_known_ones() {
         let said = refusal(&mut command);
         assert!(said.contains(known), "{said}");
     }
+}
+
+/// All formats that training writes score the same, matched by id with a table in another order.
+#[test]
+fn every_format_we_write_is_scored() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut edges = String::from("source,target\n");
+    let mut nodes = String::from("id,size,kind\n");
+    for i in 0..40 {
+        writeln!(edges, "n {i},n {}", (i + 2) % 40).unwrap();
+        let turned = 39 - i;
+        writeln!(nodes, "n {turned},{},{}", turned % 5, ["x", "y"][turned % 2]).unwrap();
+    }
+    fs::write(folder.path().join("edges.csv"), edges).unwrap();
+    fs::write(folder.path().join("nodes.csv"), nodes).unwrap();
+    let graph = ["train", "--edges", "edges.csv", "--nodes", "nodes.csv", "--label", "kind"];
+    let formats = ["--format", "npz,parquet,csv,word2vec,projector", "--epochs", "3"];
+    let more = ["--out", "run", "--eval-every", "0", "--no-report"];
+    let (code, _, stderr) =
+        finish(blnn(folder.path()).args(graph).args(formats).args(more).args(crate::common::TINY));
+    assert_eq!(code, 0, "{stderr}");
+    let scores = |file: &str| {
+        let path = format!("run/embeddings.{file}");
+        let labels = ["--labels", "nodes.csv", "--label", "kind", "--tasks", "similar,compactness"];
+        let arguments = [&[path.as_str()][..], &labels, &["--format", "json"]].concat();
+        let (code, stdout, stderr) = finish(&mut eval(folder.path(), &arguments));
+        assert_eq!((code, stderr.as_str()), (0, ""), "{file}");
+        let json: Value = serde_json::from_str(&stdout).unwrap();
+        (json["similar"]["s_at_5"].clone(), json["compactness"].clone())
+    };
+    let wanted = scores("npy");
+    for file in ["npz", "parquet", "csv", "w2v.txt", "vectors.tsv"] {
+        assert_eq!(scores(file), wanted, "{file}");
+    }
+}
+
+#[test]
+fn tables_of_other_programs_are_scored_with_or_without_names() {
+    let folder = folder();
+    let good = embeddings(0.2);
+    let line = |i: usize| good.row(i).iter().map(f32::to_string).collect::<Vec<_>>().join(",");
+    let rows: Vec<String> = (0..80).map(line).collect();
+    let named: Vec<String> = (0..80).map(|i| format!("node{i},{}", line(i))).collect();
+    for (file, text) in [
+        ("plain.csv", rows.join("\n")),
+        ("named.csv", named.join("\n")),
+        ("headed.csv", format!("name,0,1,2,3\n{}", named.join("\n"))),
+        ("tabs.tsv", rows.join("\n").replace(',', "\t")),
+    ] {
+        fs::write(folder.path().join(file), text).unwrap();
+        let arguments = [file, "--labels", "labels.npy", "--tasks", "similar", "--format", "csv"];
+        let (code, stdout, stderr) = finish(&mut eval(folder.path(), &arguments));
+        assert_eq!((code, stderr.as_str()), (0, ""), "{file}");
+        assert!(stdout.contains("similar,s_at_5,100\n"), "{file}: {stdout}");
+    }
+    fs::write(folder.path().join("ragged.csv"), "a,1,2\nb,1\n").unwrap();
+    let said = refusal(&mut eval(folder.path(), &["ragged.csv", "--labels", "labels.npy"]));
+    assert!(said.contains("ragged.csv: line 2: 2 fields, line 1 has 3"), "{said}");
+    // Without ids a table of labels is matched in order, and that is said.
+    let kinds: Vec<String> = (0..80).map(|i| format!("k{i},{}", i % 2)).collect();
+    fs::write(folder.path().join("kinds.csv"), format!("id,kind\n{}", kinds.join("\n"))).unwrap();
+    let table = ["--labels", "kinds.csv", "--label", "kind", "--tasks", "similar"];
+    let (code, _, stderr) =
+        finish(&mut eval(folder.path(), &[&["plain.csv"][..], &table].concat()));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("plain.csv: no ids: rows are matched in order"), "{stderr}");
+    let said = refusal(&mut eval(folder.path(), &[&["named.csv"][..], &table].concat()));
+    assert!(said.contains("named.csv: row 1: the id `node0` is not in the table"), "{said}");
 }

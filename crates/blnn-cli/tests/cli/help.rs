@@ -13,7 +13,7 @@ fn help(command: &[&str]) -> String {
 #[test]
 fn the_command_lists_its_commands() {
     let text = help(&[]);
-    for command in ["train", "eval", "embed", "report", "similar", "bench", "datasets"] {
+    for command in ["train", "plan", "eval", "embed", "report", "similar", "bench", "datasets"] {
         assert!(text.contains(&format!("\n  {command} ")), "{text}");
     }
 }
@@ -38,6 +38,9 @@ fn train_explains_its_flags() {
         "--eval-every",
         "--no-report",
         "--format",
+        "--json",
+        "--tensorboard",
+        "--no-memory-check",
     ] {
         assert!(
             text.contains(&format!("{flag} ")) || text.contains(&format!("{flag}\n")),

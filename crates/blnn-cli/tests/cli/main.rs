@@ -18,6 +18,8 @@ mod eval;
 mod help;
 #[cfg(unix)]
 mod own_graph;
+#[cfg(target_os = "linux")]
+mod plan;
 mod report;
 #[cfg(unix)]
 mod reproduce;

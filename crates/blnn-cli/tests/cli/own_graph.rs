@@ -27,7 +27,7 @@ const FILES: [&str; 6] = ["--edges", "edges.csv", "--nodes", "nodes.csv", "--lab
 fn tables_lead_to_embeddings_scores_and_other_formats() {
     let folder = tempfile::tempdir().unwrap();
     put_tables(folder.path());
-    let save = ["--save", "parquet,csv", "--epochs", "6", "--out", "run"];
+    let save = ["--format", "parquet,csv", "--epochs", "6", "--out", "run"];
     let (code, stdout, stderr) =
         finish(blnn(folder.path()).arg("train").args(FILES).args(save).args(TINY));
     assert_eq!(code, 0, "{stderr}");

@@ -24,7 +24,7 @@ fn training_ends_with_a_page() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = blnn(folder.path());
     command.arg("train").args(TINY).args(["--epochs", "2", "--eval-every", "0", "--out", "run"]);
-    let (code, stdout, stderr) = finish(command.args(["--format", "json"]));
+    let (code, stdout, stderr) = finish(command.arg("--json"));
     assert_eq!(code, 0, "{stderr}");
     let told: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(told["report"], "run/report.html");

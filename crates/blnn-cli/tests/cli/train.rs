@@ -72,7 +72,7 @@ fn a_run_ends_in_a_folder_and_a_summary() {
 #[test]
 fn the_summary_comes_as_json_too() {
     let folder = tempfile::tempdir().unwrap();
-    let arguments = ["--epochs", "3", "--format", "json", "--method", "bgrl"];
+    let arguments = ["--epochs", "3", "--json", "--method", "bgrl"];
     let (code, stdout, stderr) = finish(&mut train(folder.path(), &arguments));
     assert_eq!(code, 0, "{stderr}");
     let summary: serde_json::Value = serde_json::from_str(&stdout).unwrap();
@@ -211,6 +211,75 @@ fn asking_for_scores_that_cannot_be_is_refused() {
     let (code, stdout, stderr) = finish(&mut scored_train(folder.path(), &arguments[..3]));
     assert_eq!(code, 0, "{stderr}");
     assert!(!stdout.contains("scores"), "{stdout}");
+}
+
+/// The steps of all events in a file, without looking further: each is a length, four bytes, the
+/// event (whose time takes nine bytes before the step) and four bytes.
+fn steps(path: &Path) -> Vec<u8> {
+    let bytes = read(path);
+    let (mut at, mut steps) = (0, Vec::new());
+    while at < bytes.len() {
+        let length = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+        assert_eq!(bytes[at + 12 + 9], 2 << 3, "the field of the step");
+        steps.push(bytes[at + 12 + 10]);
+        at += 16 + length;
+    }
+    steps
+}
+
+#[test]
+fn curves_are_written_and_taken_up_again_after_a_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let long = [&LONG[..], &["--tensorboard"]].concat();
+    let checkpoint = folder.path().join(CHECKPOINT);
+    signal_when(&mut train(folder.path(), &long), &checkpoint, "INT");
+    let (code, stdout, stderr) = finish(train(folder.path(), &long).arg("--resume"));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("tensorboard --logdir run/tensorboard"), "{stdout}");
+    let files = names(&run.join("tensorboard"));
+    assert_eq!(files.len(), 2, "{files:?}");
+    let [first, second] = [0, 1].map(|k| steps(&run.join("tensorboard").join(&files[k])));
+    assert_eq!((first[0], second[0]), (0, 0), "the version");
+    // The second file begins by taking back what came after the checkpoint.
+    let resumed = second[1];
+    assert!(second[2..].iter().all(|&step| step >= resumed), "{second:?}");
+    let kept = first[1..].iter().filter(|&&step| step < resumed);
+    let shown: Vec<u8> = kept.chain(&second[2..]).copied().collect();
+    let recorded: Vec<u8> =
+        metrics(&run).iter().map(|r| r["epoch"].as_u64().unwrap() as u8).collect();
+    assert_eq!(shown, recorded);
+    // Another run in its place begins anew.
+    let short = ["--epochs", "2", "--out", "run", "--force"];
+    assert_eq!(finish(&mut train(folder.path(), &short)).0, 0);
+    assert!(!run.join("tensorboard").exists());
+}
+
+/// Two features cannot make many dimensions, and that is no collapse.
+#[test]
+fn few_features_are_not_called_a_collapse() {
+    let folder = tempfile::tempdir().unwrap();
+    let nodes = 60;
+    let links: Vec<[usize; 2]> =
+        (0..nodes).map(|i| [(i + 1) % nodes, (i * 7 + 3) % nodes]).collect();
+    let features: Vec<[f64; 2]> =
+        (0..nodes).map(|i| [(i as f64 * 1.7).sin(), (i as f64 * 0.3).cos()]).collect();
+    let mask = vec![true; nodes];
+    let graph = serde_json::json!({
+        "features": features,
+        "labels": vec![0; nodes],
+        "links": links,
+        "train_masks": [mask],
+        "val_masks": [mask],
+        "test_mask": mask,
+    });
+    std::fs::write(folder.path().join("two.json"), graph.to_string()).unwrap();
+    let command = ["train", "two.json", "--epochs", "60", "--out", "run", "--no-report"];
+    let (code, stdout, stderr) = finish(blnn(folder.path()).args(command));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(!stderr.contains("collapsed") && !stdout.contains("collapsed"), "{stderr}{stdout}");
+    let last = metrics(&folder.path().join("run")).pop().unwrap();
+    assert!(last["effective_rank"].as_f64().unwrap() < 6.4, "few dimensions: {last}");
 }
 
 /// A ring whose nodes all look alike, so that they cannot but share one embedding.

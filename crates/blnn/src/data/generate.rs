@@ -1,11 +1,12 @@
 //! Generated graphs of any size, to measure how cost grows and to try things out.
 
-use blnn_kernels::{Csr, Pattern};
+use blnn_kernels::{Csr, Matrix, Pattern};
 
 use super::{SelfLoops, undirected};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Features, Graph};
 use crate::rng::{Draws, Stream};
+use crate::sizes::{Attributes, Sizes};
 
 /// What the name of a generated graph starts with; its number of nodes follows.
 const PREFIX: &str = "generated-";
@@ -19,15 +20,39 @@ const WORDS_A_NODE: usize = 16;
 const LOYALTY: f32 = 0.8;
 const FEWEST: usize = 100;
 const MOST: usize = 100_000_000;
+/// Nodes of the graph whose sizes stand for those of larger ones.
+const SAMPLED: usize = 10_000;
 
 /// The graph named `generated-N`, if that is what `name` says.
 ///
 /// # Errors
 /// If the number of nodes is no number or out of range.
 pub(super) fn named(name: &str) -> Option<Result<Graph>> {
+    Some(nodes_in(name)?.and_then(|nodes| generated(nodes, 1)))
+}
+
+/// The number of nodes that the name of a generated graph asks for.
+fn nodes_in(name: &str) -> Option<Result<usize>> {
     let nodes = name.strip_prefix(PREFIX)?;
     let nodes = nodes.replace('_', "").parse().ok().filter(|n| (FEWEST..=MOST).contains(n));
-    Some(nodes.map_or_else(|| Err(out_of_range(name)), |nodes| generated(nodes, 1)))
+    Some(nodes.ok_or_else(|| out_of_range(name)))
+}
+
+/// The sizes of the graph named `generated-N`, if that is what `name` says, without making it:
+/// those of a graph of ten thousand nodes, scaled.
+///
+/// ```
+/// let sizes = blnn::data::generated_sizes("generated-5000000").unwrap()?;
+/// assert_eq!((sizes.nodes, sizes.features), (5_000_000, 500));
+/// assert!(blnn::data::generated_sizes("photo").is_none());
+/// # Ok::<(), blnn::Error>(())
+/// ```
+///
+/// # Errors
+/// If the number of nodes is no number or out of range.
+pub fn generated_sizes(name: &str) -> Option<Result<Sizes>> {
+    let sample = |nodes: usize| Ok(Sizes::of(&generated(nodes.min(SAMPLED), 1)?).scaled_to(nodes));
+    Some(nodes_in(name)?.and_then(sample))
 }
 
 fn out_of_range(name: &str) -> Error {
@@ -61,6 +86,71 @@ pub fn generated(nodes: usize, seed: u64) -> Result<Graph> {
     let names = (0..CLASSES).map(|c| format!("class {c}")).collect();
     Graph::new(format!("{PREFIX}{nodes}"), adjacency, words(nodes, seed)?)?
         .with_labels(labels, names)
+}
+
+/// A random graph of about the given sizes, to measure on: edges between any two nodes, values in
+/// any column. Without labels.
+///
+/// ```
+/// use blnn::{Sizes, data};
+/// let sizes = Sizes::of(&data::load("cora", &[])?).scaled_to(900);
+/// let graph = data::resembling(&sizes, 1)?;
+/// assert_eq!((graph.nodes(), graph.features().cols()), (900, 1433));
+/// # Ok::<(), blnn::Error>(())
+/// ```
+///
+/// # Errors
+/// If there are no nodes or no features, or more than a graph can hold.
+pub fn resembling(sizes: &Sizes, seed: u64) -> Result<Graph> {
+    let Sizes { nodes, entries, features, attributes, .. } = *sizes;
+    let draws = Draws::new(seed, Stream::Generated { part: 2 }, 0);
+    let end = |draw: usize| pick(draws.uniform(draw), nodes) as u32;
+    // At least one: a graph without any edge cannot be trained on.
+    let count = (entries / 2).max(1);
+    let mut edges: Vec<(u32, u32)> = Vec::with_capacity(count);
+    if nodes > 1 {
+        let partner = |i: u32, j: u32| if i == j { (j + 1) % nodes as u32 } else { j };
+        edges.extend((0..count).map(|e| (end(2 * e), partner(end(2 * e), end(2 * e + 1)))));
+    }
+    let adjacency = undirected(nodes, &edges, SelfLoops::Drop)?;
+    let features = match attributes {
+        Attributes::Dense => random_matrix(nodes, features, seed),
+        Attributes::Sparse { values, alike } => {
+            random_lists((nodes, features), values / nodes.max(1), alike, seed)?
+        }
+    };
+    Graph::new(format!("resembling-{nodes}"), adjacency, features)
+}
+
+fn random_matrix(nodes: usize, features: usize, seed: u64) -> Features {
+    let draws = Draws::new(seed, Stream::Generated { part: 3 }, 0);
+    Features::Dense(Matrix::from_fn(nodes, features, |i, j| draws.uniform(i * features + j) - 0.5))
+}
+
+/// Rows of `length` columns each, one apart at random in every row's even steps.
+fn random_lists(
+    (nodes, features): (usize, usize),
+    length: usize,
+    alike: bool,
+    seed: u64,
+) -> Result<Features> {
+    let draws = Draws::new(seed, Stream::Generated { part: 3 }, 0);
+    let length = length.clamp(1, features.max(1));
+    let mut indices = Vec::with_capacity(nodes * length);
+    for node in 0..nodes {
+        // One column of each of `length` equal ranges: sorted, and none twice.
+        let column = |k: usize| {
+            let (from, to) = (k * features / length, (k + 1) * features / length);
+            from + pick(draws.uniform(node * length + k), (to - from).max(1))
+        };
+        indices.extend((0..length).map(|k| column(k) as u32));
+    }
+    let offsets = (0..=nodes).map(|i| i * length).collect();
+    let value = |k: usize| if alike { 1.0 } else { 1.0 + (k % 2) as f32 };
+    let values = (0..indices.len()).map(value).collect();
+    let made = Pattern::new(features, offsets, indices).and_then(|p| Csr::new(p, values));
+    made.map(Features::Sparse)
+        .map_err(|e| Error::new(ErrorKind::Shape, e.to_string()).with_source(e))
 }
 
 fn class_of(node: usize) -> usize {
@@ -130,6 +220,35 @@ mod tests {
             let words = x.values().len() as f64 / nodes as f64;
             assert!((12.0..=16.0).contains(&words), "{words}");
         }
+    }
+
+    #[test]
+    fn sizes_are_known_without_the_graph() {
+        let sizes = generated_sizes("generated-30_000").unwrap().unwrap();
+        let made = Sizes::of(&generated(30_000, 1).unwrap());
+        let near = |a: usize, b: usize| (a as f64 / b as f64 - 1.0).abs() < 0.01;
+        assert!(near(sizes.entries, made.entries) && near(sizes.values(), made.values()));
+        assert_eq!(
+            Sizes { entries: 0, attributes: Attributes::Dense, ..sizes },
+            Sizes { entries: 0, attributes: Attributes::Dense, ..made }
+        );
+        assert!(generated_sizes("generated-5").unwrap().is_err());
+    }
+
+    #[test]
+    fn a_resembling_graph_has_the_sizes_asked_for() {
+        let base = Sizes::of(&generated(2000, 1).unwrap());
+        for attributes in
+            [base.attributes, Attributes::Dense, Attributes::Sparse { values: 6001, alike: false }]
+        {
+            let wanted = Sizes { attributes, labelled: false, ..base };
+            let made = Sizes::of(&resembling(&wanted, 1).unwrap());
+            let near = |a: usize, b: usize| (a as f64 / b as f64 - 1.0).abs() < 0.1;
+            assert!(near(made.entries, wanted.entries) && near(made.values(), wanted.values()));
+            assert_eq!((made.nodes, made.features), (wanted.nodes, wanted.features));
+        }
+        let tiny = Sizes { nodes: 2, entries: 0, features: 1, ..base };
+        assert_eq!(resembling(&tiny, 1).unwrap().entries(), 2);
     }
 
     #[test]

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use blnn_kernels::Threads;
 
 pub use edges::{SelfLoops, undirected};
-pub use generate::generated;
+pub use generate::{generated, generated_sizes, resembling};
 pub use registry::{Counts, Dataset, FetchOptions, PaperRow, find, registry};
 
 use crate::error::{Error, ErrorKind, Result};

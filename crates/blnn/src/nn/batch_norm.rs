@@ -11,7 +11,7 @@ use blnn_kernels::norm::{
 };
 use blnn_kernels::{PANEL, Panels, SHARDS};
 
-use super::{ParameterId, Run, Var};
+use super::{BufferShape, ParameterId, Run, Var};
 use crate::plan::Statistics;
 
 /// PyTorch's constant under the root of the variance.
@@ -239,6 +239,11 @@ impl BatchNorm {
         }
         run.memory.put_grad(input, input_grad);
         run.clock.mark("gather");
+    }
+
+    /// The buffers that [`Self::backward`] borrows for a gradient of this shape.
+    pub(super) fn borrowed_by_backward(&self, (rows, cols): BufferShape) -> Vec<BufferShape> {
+        if self.source.narrow { vec![Panels16::buffer_shape(rows, cols)] } else { vec![] }
     }
 
     /// The gradient of C in place of that of H, and along the edges back.

@@ -3,7 +3,9 @@
 use blnn_kernels::norm::{affine_forward, affine_in_place, affine_sums};
 
 use super::batch_norm::BatchNorm;
-use super::{Gradient, LayerParameters, Normalization, Op, Ports, Run, Source, Var};
+use super::{
+    BufferShape, Gradient, LayerParameters, Normalization, Op, Ports, Run, Source, Stage, Var,
+};
 
 /// `H = PReLU(BatchNorm(C))`, `C = D (A + I) U` for one view (see [`BatchNorm`]).
 ///
@@ -95,5 +97,10 @@ impl Op for Convolve {
         });
         self.norm.backward(run, self.propagated, &mut grad, self.input);
         run.memory.put_grad(self.output, grad);
+    }
+
+    fn borrows(&self, stage: &Stage<'_>) -> [Vec<BufferShape>; 2] {
+        let back = self.norm.borrowed_by_backward(stage.value(self.output));
+        [vec![], if self.gradient { back } else { vec![] }]
     }
 }

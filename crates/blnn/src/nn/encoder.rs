@@ -69,6 +69,13 @@ impl Encoder {
         Self { shape, conv: [first.0, second.0], layers: [first.1, second.1] }
     }
 
+    /// An encoder of this shape whose parameters are single numbers: for a tape that is gone
+    /// through but never run.
+    pub(crate) fn outline(shape: Shape) -> Self {
+        let tiny = Shape { features: 1, hidden: 1, embedding: 1, ..shape };
+        Self { shape, ..Self::new("outline", tiny, 0, 0, false, &mut Parameters::default()) }
+    }
+
     /// All parameters, in a fixed order.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = ParameterId> + use<> {
         let each = |k: usize| {

@@ -13,7 +13,10 @@ use blnn_kernels::product::Store;
 use blnn_kernels::{PANEL, Panels, Partition, RowsMut, SHARDS, Threads};
 
 use super::batch_norm::BatchNorm;
-use super::{Gradient, LayerParameters, Normalization, Op, ParameterId, Ports, Run, Source, Var};
+use super::{
+    BufferShape, Gradient, LayerParameters, Normalization, Op, ParameterId, Ports, Run, Source,
+    Stage, Var,
+};
 
 /// Most rows of a block: its matrices fit the level-2 cache.
 const BLOCK_ROWS: usize = 128;
@@ -198,6 +201,14 @@ impl Op for HiddenLayer {
         self.norm.backward(run, self.propagated, &mut hidden_grad, self.input);
         run.memory.release(hidden_grad);
         run.memory.release(transposed);
+    }
+
+    fn borrows(&self, stage: &Stage<'_>) -> [Vec<BufferShape>; 2] {
+        let (nodes, width) = stage.value(self.propagated);
+        let cols = stage.value(self.output).1;
+        let mut back = vec![(cols, width), (nodes, width)];
+        back.extend(self.norm.borrowed_by_backward((nodes, width)));
+        [vec![], if self.gradient { back } else { vec![] }]
     }
 }
 

@@ -6,7 +6,7 @@ use blnn_kernels::norm::add_into;
 use blnn_kernels::product::{Store, product_all, transposed_product_all};
 use blnn_kernels::{Panels, Partition, Threads};
 
-use super::{Gradient, Memory, Op, ParameterId, Ports, Run, Var};
+use super::{BufferShape, Gradient, Memory, Op, ParameterId, Ports, Run, Stage, Var};
 use crate::augment::Views;
 use crate::graph::Features;
 
@@ -99,6 +99,24 @@ impl Op for InputProject {
             run.memory.release(both);
         }
         run.clock.mark("inputs");
+    }
+
+    fn borrows(&self, stage: &Stage<'_>) -> [Vec<BufferShape>; 2] {
+        let (features, nodes) = (stage.features, stage.nodes);
+        let cols = stage.value(self.outputs[0]).1;
+        let weight = (features, cols);
+        let wide = |count: usize| if self.narrow { vec![(nodes, cols); count] } else { vec![] };
+        let predicting = self.gradient.iter().filter(|&&g| g).count();
+        match (stage.dense, self.narrow) {
+            (true, _) => {
+                [[wide(2), vec![weight]].concat(), [vec![weight], wide(predicting)].concat()]
+            }
+            (false, narrow) => {
+                let rounded = narrow.then(|| Panels16::buffer_shape(features, cols));
+                let both = (predicting == 2).then(|| stage.grad(self.outputs[0]));
+                [rounded.into_iter().collect(), both.into_iter().collect()]
+            }
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod inputs;
 mod normalize;
 mod parameters;
 mod predict;
+mod rehearsal;
 mod tape;
 
 pub(crate) use batch_norm::{LayerParameters, Normalization, RunningStatistics, Source};
@@ -23,6 +24,7 @@ pub(crate) use inputs::{InputProject, Inputs};
 pub(crate) use normalize::NormalizeRows;
 pub(crate) use parameters::{ParameterId, Parameters};
 pub(crate) use predict::{Direction, Loss, Predict, PredictorParameters};
+pub(crate) use rehearsal::{BufferShape, Rehearsal, Stage};
 pub(crate) use tape::{Gradient, Memory, Op, Ports, Run, Tape, Var};
 
 #[cfg(test)]

@@ -11,12 +11,19 @@
 use blnn_kernels::bf16::Panels16;
 use blnn_kernels::{Panels, Threads};
 
-use super::{Clock, Inputs, Parameters, RunningStatistics};
+use super::{BufferShape, Clock, Inputs, Parameters, RunningStatistics, Stage};
 use crate::augment::Views;
 
 /// A matrix on the tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Var(usize);
+
+impl Var {
+    /// Its place among the tape's matrices.
+    pub(super) fn index(self) -> usize {
+        self.0
+    }
+}
 
 /// How an operation takes part in the backward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +61,12 @@ pub(crate) trait Op: Send {
 
     /// Turns the gradients of what it writes into those of what it reads and of its parameters.
     fn backward(&mut self, _run: &mut Run<'_>) {}
+
+    /// The buffers that the forward and the backward pass borrow from the pool for themselves, in
+    /// the order they do: what [`super::Rehearsal`] cannot know from the ports.
+    fn borrows(&self, _stage: &Stage<'_>) -> [Vec<BufferShape>; 2] {
+        [Vec::new(), Vec::new()]
+    }
 }
 
 /// Everything an operation works with.
@@ -128,6 +141,13 @@ impl Memory {
         buffer
     }
 
+    /// Bytes of all buffers.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> u64 {
+        let all = self.values.iter().chain(&self.grads).chain(&self.pool);
+        all.map(|buffer| 4 * buffer.capacity() as u64).sum()
+    }
+
     /// Gives a buffer back to the pool.
     pub(crate) fn release(&mut self, buffer: Panels) {
         if buffer.capacity() > 0 {
@@ -137,17 +157,17 @@ impl Memory {
 }
 
 /// Shapes of a matrix's buffers, and whether it has a gradient.
-struct Matrix {
-    value: (usize, usize),
-    grad: (usize, usize),
-    wants_grad: bool,
+pub(super) struct Matrix {
+    pub(super) value: BufferShape,
+    pub(super) grad: BufferShape,
+    pub(super) wants_grad: bool,
 }
 
 /// What is no longer needed after an operation's forward and backward pass.
 #[derive(Default)]
-struct Dead {
-    after_forward: Vec<Var>,
-    after_backward: Vec<Var>,
+pub(super) struct Dead {
+    pub(super) after_forward: Vec<Var>,
+    pub(super) after_backward: Vec<Var>,
 }
 
 /// A list of operations. See the module's documentation.
@@ -272,6 +292,17 @@ impl Tape {
             }
         }
         self.ops = ops;
+    }
+
+    /// All matrices, in the order of their numbers.
+    pub(super) fn matrices(&self) -> &[Matrix] {
+        &self.matrices
+    }
+
+    /// All operations in order, with what they touch and what is no longer needed after each.
+    pub(super) fn steps(&self) -> impl DoubleEndedIterator<Item = (&dyn Op, &Ports, &Dead)> {
+        let ops = self.ops.iter().zip(&self.dead);
+        ops.map(|((op, ports), dead)| (op.as_ref(), ports, dead))
     }
 
     /// Gives all values that were kept for the caller back to the pool.

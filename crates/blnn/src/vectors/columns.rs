@@ -1,0 +1,265 @@
+//! Embeddings in parquet files: a column of lists, or a column a dimension.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use blnn_kernels::Matrix;
+use bytes::Bytes;
+use parquet::basic::Type as Physical;
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::DataType;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::schema::types::ColumnDescPtr;
+
+use super::{Vectors, check_ids, is_id_name, parse};
+use crate::error::Result;
+
+/// Values or lists that are decoded at once.
+const BATCH: usize = 1 << 12;
+
+/// Reads the file in memory. The decoders panic over some damaged files: that is an error like any
+/// other one.
+pub(super) fn read(file: Bytes) -> Result<Vectors> {
+    let damaged = |_| Err(parse("is a damaged parquet file; write or copy it again"));
+    catch_unwind(AssertUnwindSafe(|| read_file(file))).unwrap_or_else(damaged)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err takes")]
+fn damaged(cause: ParquetError) -> crate::error::Error {
+    parse(format!("is not a whole parquet file that can be read ({cause}); write it again"))
+}
+
+/// Which columns are what.
+struct Layout {
+    /// One column of lists, or a column a dimension.
+    vectors: Vec<usize>,
+    lists: bool,
+    ids: Option<usize>,
+}
+
+fn is_float(column: &ColumnDescPtr) -> bool {
+    matches!(column.physical_type(), Physical::FLOAT | Physical::DOUBLE)
+}
+
+fn top_name(column: &ColumnDescPtr) -> &str {
+    column.path().parts().first().map_or("", String::as_str)
+}
+
+impl Layout {
+    fn find(columns: &[ColumnDescPtr]) -> Result<Self> {
+        let all = || columns.iter().enumerate();
+        let flat = |column: &ColumnDescPtr| column.max_rep_level() == 0;
+        let list = all().find(|(_, c)| c.max_rep_level() == 1 && is_float(c));
+        let numbers = all().filter(|(_, c)| flat(c) && is_float(c) && !is_id_name(top_name(c)));
+        let vectors: Vec<usize> = match list {
+            Some((place, _)) => vec![place],
+            None => numbers.map(|(place, _)| place).collect(),
+        };
+        if vectors.is_empty() {
+            let names: Vec<&str> = columns.iter().map(top_name).collect();
+            return Err(parse(format!(
+                "has no column of floats or of lists of floats among {}",
+                names.join(", ")
+            )));
+        }
+        let names = |kind: &[Physical]| {
+            let named = |c: &ColumnDescPtr| flat(c) && kind.contains(&c.physical_type());
+            all().filter(move |(_, c)| named(c)).map(|(place, _)| place).collect::<Vec<_>>()
+        };
+        let possible = names(&[Physical::BYTE_ARRAY, Physical::INT32, Physical::INT64]);
+        let called = possible.iter().copied().find(|&place| is_id_name(top_name(&columns[place])));
+        let ids = called.or(names(&[Physical::BYTE_ARRAY]).first().copied());
+        Ok(Self { vectors, lists: list.is_some(), ids })
+    }
+}
+
+type Source = SerializedFileReader<Bytes>;
+
+fn read_file(file: Bytes) -> Result<Vectors> {
+    let file = SerializedFileReader::new(file).map_err(damaged)?;
+    let columns = file.metadata().file_metadata().schema_descr().columns().to_vec();
+    let layout = Layout::find(&columns)?;
+    let matrix = if layout.lists {
+        lists(&file, layout.vectors[0], &columns)?
+    } else {
+        dimensions(&file, &layout.vectors, &columns)?
+    };
+    let ids = layout.ids.map(|place| texts(&file, place, &columns)).transpose()?;
+    check_ids(matrix.rows(), ids.as_ref())?;
+    Ok(Vectors { matrix, ids })
+}
+
+/// Calls `see` with the reader of a column in every row group.
+fn each_group(
+    file: &Source,
+    place: usize,
+    mut see: impl FnMut(ColumnReader) -> Result<()>,
+) -> Result<()> {
+    for group in 0..file.num_row_groups() {
+        let group = file.get_row_group(group).map_err(damaged)?;
+        see(group.get_column_reader(place).map_err(damaged)?)?;
+    }
+    Ok(())
+}
+
+/// All values of a column in a row group, and where lists begin (0) or go on (1). None may be
+/// missing.
+fn values<T: DataType>(
+    mut reader: ColumnReaderImpl<T>,
+    column: &ColumnDescPtr,
+) -> Result<(Vec<T::T>, Vec<i16>)> {
+    let (mut all, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+    loop {
+        let before = all.len();
+        let (records, ..) = reader
+            .read_records(BATCH, Some(&mut defined), Some(&mut repeated), &mut all)
+            .map_err(damaged)?;
+        if records == 0 && all.len() == before {
+            break;
+        }
+    }
+    let most = column.max_def_level();
+    if most > 0 && defined.iter().any(|&level| level < most) {
+        let name = top_name(column);
+        return Err(parse(format!("column `{name}` has an empty value; fill it in")));
+    }
+    Ok((all, repeated))
+}
+
+fn floats(reader: ColumnReader, column: &ColumnDescPtr) -> Result<(Vec<f32>, Vec<i16>)> {
+    match reader {
+        ColumnReader::FloatColumnReader(reader) => values(reader, column),
+        ColumnReader::DoubleColumnReader(reader) => {
+            let (all, repeated) = values(reader, column)?;
+            Ok((all.into_iter().map(|v| v as f32).collect(), repeated))
+        }
+        _ => Err(parse("has a column of a type that is not read")),
+    }
+}
+
+/// A row a list.
+fn lists(file: &Source, place: usize, columns: &[ColumnDescPtr]) -> Result<Matrix> {
+    let (mut all, mut starts): (Vec<f32>, Vec<usize>) = (Vec::new(), Vec::new());
+    each_group(file, place, |reader| {
+        let (values, repeated) = floats(reader, &columns[place])?;
+        let from = all.len();
+        let begins = repeated.iter().enumerate().filter(|(_, level)| **level == 0);
+        starts.extend(begins.map(|(k, _)| from + k));
+        all.extend(values);
+        Ok(())
+    })?;
+    let width = starts.get(1).copied().unwrap_or(all.len());
+    let even = |(row, start): (usize, &usize)| *start == row * width;
+    if starts.is_empty() || width == 0 {
+        return Err(parse("holds no rows"));
+    }
+    if all.len() != starts.len() * width || !starts.iter().enumerate().all(even) {
+        return Err(parse("its lists differ in length; make all of one length"));
+    }
+    Ok(Matrix::from_vec(starts.len(), width, all))
+}
+
+/// A column of the matrix a column of the file.
+fn dimensions(file: &Source, places: &[usize], columns: &[ColumnDescPtr]) -> Result<Matrix> {
+    let mut read = Vec::with_capacity(places.len());
+    for &place in places {
+        let mut all = Vec::new();
+        each_group(file, place, |reader| {
+            all.extend(floats(reader, &columns[place])?.0);
+            Ok(())
+        })?;
+        read.push(all);
+    }
+    let rows = read[0].len();
+    if rows == 0 {
+        return Err(parse("holds no rows"));
+    }
+    if read.iter().any(|column| column.len() != rows) {
+        return Err(parse("its columns differ in length; write the file again"));
+    }
+    Ok(Matrix::from_fn(rows, read.len(), |i, j| read[j][i]))
+}
+
+fn texts(file: &Source, place: usize, columns: &[ColumnDescPtr]) -> Result<Vec<String>> {
+    let column = &columns[place];
+    let mut all = Vec::new();
+    each_group(file, place, |reader| {
+        match reader {
+            ColumnReader::ByteArrayColumnReader(reader) => {
+                for bytes in values(reader, column)?.0 {
+                    let text = bytes.as_utf8().map_err(|_| {
+                        parse(format!("column `{}` holds bytes, not texts", top_name(column)))
+                    })?;
+                    all.push(text.to_owned());
+                }
+            }
+            ColumnReader::Int32ColumnReader(reader) => {
+                all.extend(values(reader, column)?.0.iter().map(ToString::to_string));
+            }
+            ColumnReader::Int64ColumnReader(reader) => {
+                all.extend(values(reader, column)?.0.iter().map(ToString::to_string));
+            }
+            _ => return Err(parse("has ids of a type that is not read")),
+        }
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+    use std::sync::Arc;
+
+    /// A file with integers `n`, texts `t` and numbers `x`, `y`, as a data frame is saved.
+    fn frame(integers: &str) -> Bytes {
+        let schema = format!(
+            "message m {{ required double x; optional int64 {integers}; required double y; \
+             optional binary t (STRING); }}"
+        );
+        let schema = Arc::new(parse_message_type(&schema).unwrap());
+        let mut bytes = Vec::new();
+        let mut file = SerializedFileWriter::new(&mut bytes, schema, Arc::default()).unwrap();
+        let mut group = file.next_row_group().unwrap();
+        for place in 0..4 {
+            let mut column = group.next_column().unwrap().unwrap();
+            let level = Some(&[1, 1][..]);
+            match place {
+                0 => column.typed::<DoubleType>().write_batch(&[0.5, 1.5], None, None),
+                1 => column.typed::<Int64Type>().write_batch(&[7, 9], level, None),
+                2 => column.typed::<DoubleType>().write_batch(&[2.0, -1.0], None, None),
+                _ => {
+                    let texts = ["a", "b"].map(ByteArray::from);
+                    column.typed::<ByteArrayType>().write_batch(&texts, level, None)
+                }
+            }
+            .unwrap();
+            column.close().unwrap();
+        }
+        group.close().unwrap();
+        file.close().unwrap();
+        Bytes::from(bytes)
+    }
+
+    #[test]
+    fn a_column_a_dimension_with_the_ids_that_are_called_so() {
+        let found = read(frame("n")).unwrap();
+        assert_eq!(found.matrix.data(), [0.5, 2.0, 1.5, -1.0]);
+        assert_eq!(found.ids.unwrap(), ["a", "b"]);
+        assert_eq!(read(frame("node_id")).unwrap().ids.unwrap(), ["7", "9"]);
+        assert_eq!(read(frame("__index_level_0__")).unwrap().ids.unwrap(), ["7", "9"]);
+    }
+
+    #[test]
+    fn a_table_without_floats_is_refused() {
+        let schema = Arc::new(parse_message_type("message m { required int64 a; }").unwrap());
+        let mut bytes = Vec::new();
+        let file = SerializedFileWriter::new(&mut bytes, schema, Arc::default()).unwrap();
+        file.close().unwrap();
+        let error = read(Bytes::from(bytes)).unwrap_err().to_string();
+        assert!(error.contains("no column of floats") && error.contains("among a"), "{error}");
+    }
+}
