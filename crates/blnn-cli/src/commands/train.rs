@@ -16,6 +16,7 @@ use serde_json::json;
 use crate::args::{SettingArgs, TrainArgs};
 use crate::commands::{dataset_name, report};
 use crate::output::{INTERRUPTED, duration, grouped, note, shell_word};
+use crate::own_graph::LoadedGraph;
 use crate::progress::Progress;
 use crate::scoring::{Named, Scoring, Verdict};
 
@@ -26,14 +27,7 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let threads = Threads::new(args.machine.threads.into());
-    let data_dir = args.machine.data_dir.as_deref();
-    if let (None, Some(sizes)) = (&args.own.edges, data::generated_sizes(named(args))) {
-        // Before it is made: even that may be too much.
-        refuse_too_large(args, &sizes?, &plan)?;
-    }
-    let loaded = args.own.load(args.graph.as_deref(), data_dir, &threads)?;
-    let graph = loaded.graph;
-    refuse_too_large(args, &Sizes::of(&graph), &plan)?;
+    let LoadedGraph { graph, encoding, files } = load(args, &plan, &threads)?;
     let folder = open_folder(args, &root)?;
     let job = Job {
         graph: &graph,
@@ -44,14 +38,14 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     };
     let scoring = Scoring::new(&graph, plan.epochs(), args.eval_every, &threads)?;
     let mut progress = Progress::new(plan.epochs(), scoring)?;
-    remember(&folder, loaded.encoding.as_ref(), loaded.files.as_ref())?;
+    remember(&folder, encoding.as_ref(), files.as_ref())?;
     if args.tensorboard {
         progress = progress.with_events(folder.tensorboard());
     }
     let done = blnn::train(&job, &mut progress);
     progress.clear();
     let outcome = done.map_err(|error| with_hint(error, args, &folder))?;
-    if let Some(files) = &loaded.files {
+    if let Some(files) = &files {
         // Those of a run that was resumed may have moved.
         folder.write_graph(files)?;
     }
@@ -69,6 +63,18 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         if args.no_report { None } else { report::after_training(folder.root(), &graph, &threads) };
     print_summary(args, &folder, &outcome, &Written { saved, report })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The graph, unless training on it would take more memory than there is.
+fn load(args: &TrainArgs, plan: &Plan, threads: &Threads) -> anyhow::Result<LoadedGraph> {
+    if let (None, Some(sizes)) = (&args.own.edges, data::generated_sizes(named(args))) {
+        // Before it is made: even that may be too much.
+        refuse_too_large(args, &sizes?, plan)?;
+    }
+    let data_dir = args.machine.data_dir.as_deref();
+    let loaded = args.own.load(args.graph.as_deref(), data_dir, threads)?;
+    refuse_too_large(args, &Sizes::of(&loaded.graph), plan)?;
+    Ok(loaded)
 }
 
 /// Keeps how the features were made and where the files are. A run that is resumed has both

@@ -29,7 +29,7 @@ pub use job::{SHORT_EPOCHS, TrainingJob, dataset_names};
 pub use render::{markdown, text};
 pub use report::{Aggregate, Missing, Paired, Report, Row, RunRow, SeedDifference, Series};
 pub use target::Target;
-pub use trained::{Evaluation, PaperSplit, Provenance, Trained};
+pub use trained::{Evaluation, PaperSplit, Trained, TrainedBy};
 
 /// What to reproduce, and where the files go.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `provenance.json` | [`Provenance`]: which program trained the run |
+//! | `provenance.json` | [`TrainedBy`]: which program trained the run |
 //! | `evaluation.json` | [`Evaluation`]: the last embedding's scores under both protocols |
 //! | `tsne.npy` | the map of the embedding, once one was drawn |
 
@@ -29,7 +29,7 @@ use super::job::TrainingJob;
 
 /// Which program trained a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Provenance {
+pub struct TrainedBy {
     /// The version of blnn.
     pub version: String,
     /// The commits it was built from: more than one if the run was continued by another build.
@@ -71,7 +71,7 @@ pub struct Trained {
     /// Its folder.
     pub root: PathBuf,
     /// By which program.
-    pub provenance: Provenance,
+    pub provenance: TrainedBy,
     /// Scores over time: number of epochs, and scores by name.
     pub over_time: Vec<(usize, BTreeMap<String, f64>)>,
     /// The last embedding's scores.
@@ -177,7 +177,7 @@ fn records(root: &Path) -> Result<Vec<Record>> {
 /// Notes which program trains the run in `folder`.
 pub(super) fn note_provenance(folder: &RunFolder, options: &Options) -> Result<()> {
     let path = folder.root().join("provenance.json");
-    let mut provenance: Provenance = read_json(&path)?.unwrap_or_default();
+    let mut provenance: TrainedBy = read_json(&path)?.unwrap_or_default();
     provenance.version = env!("CARGO_PKG_VERSION").into();
     if let Some(commit) = options.commit.as_ref().filter(|c| !provenance.commits.contains(c)) {
         provenance.commits.push(commit.clone());
