@@ -471,6 +471,16 @@ fn flags_about_a_table_need_the_table() {
 }
 
 #[test]
+fn features_of_a_whole_archive_are_not_replaced_in_silence() {
+    let place = Place::new();
+    let path = place.put("g.npz", Npz::tiny().stored());
+    assert!(load(&OwnGraph::new(&path)).is_ok());
+    let text = refusal(&OwnGraph { features: Some(Structural::Degree), ..OwnGraph::new(path) });
+    assert!(text.contains("g.npz: holds features of its own"), "{text}");
+    assert!(text.contains("leave --features degree out"), "{text}");
+}
+
+#[test]
 fn labels_may_come_from_an_array() {
     let place = Place::new();
     let classes = place.put("y.npy", ints(&[5, 5, 9]));

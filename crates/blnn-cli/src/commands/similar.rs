@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blnn::StoredRun;
 use blnn::search::{Neighbour, Search};
+use blnn::{Matrix, StoredRun, vectors};
 use clap::Args;
 use serde_json::json;
 
@@ -24,12 +24,15 @@ const SUGGESTIONS: usize = 3;
 #[command(after_help = "\
 Examples:
   blnn similar runs/cora-blnn-seed1 35
-  blnn similar runs/mine alice bob -k 5 --format json")]
+  blnn similar runs/mine alice bob -k 5 --format json
+  blnn similar runs/mine/embed-new zoe        among nodes embedded later
+  blnn similar vectors.parquet alice          in embeddings of any program")]
 pub(crate) struct SimilarArgs {
-    /// The run's folder
+    /// The run's folder, a folder of `blnn embed`, or a file of embeddings
+    #[arg(value_name = "RUN|FILE")]
     pub(crate) run: PathBuf,
 
-    /// Ids of nodes, as in the run's `node_ids.txt`
+    /// Ids of nodes, as in the run's `node_ids.txt`; numbers of rows where there are no ids
     #[arg(required = true, value_name = "NODE", allow_hyphen_values = false)]
     pub(crate) nodes: Vec<String>,
 
@@ -43,11 +46,9 @@ pub(crate) struct SimilarArgs {
 }
 
 pub(crate) fn run(args: &SimilarArgs) -> anyhow::Result<ExitCode> {
-    let (embeddings, ids) = StoredRun::read(&args.run)?.finished_embeddings()?;
-    let rows = rows_of(&args.nodes, &ids).map_err(|unknown| {
-        let place = args.run.join("node_ids.txt");
-        anyhow::anyhow!("{unknown} All ids are in {}", shell_word(&place))
-    })?;
+    let Named { embeddings, ids, place } = read(&args.run)?;
+    let rows = rows_of(&args.nodes, &ids)
+        .map_err(|unknown| anyhow::anyhow!("{unknown} All ids are in {}", shell_word(&place)))?;
     let search = Search::new(&embeddings)?;
     let mut out = io::stdout().lock();
     for (at, &row) in rows.iter().enumerate() {
@@ -63,6 +64,39 @@ pub(crate) fn run(args: &SimilarArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Embeddings, the id of each row, and the file that has the ids.
+struct Named {
+    embeddings: Matrix,
+    ids: Vec<String>,
+    place: PathBuf,
+}
+
+fn read(path: &Path) -> blnn::Result<Named> {
+    let array = path.join("embeddings.npy");
+    if path.is_file() {
+        read_file(path)
+    } else if array.exists() && !path.join("summary.json").exists() {
+        read_file(&array)
+    } else {
+        let (embeddings, ids) = StoredRun::read(path)?.finished_embeddings()?;
+        Ok(Named { embeddings, ids, place: path.join("node_ids.txt") })
+    }
+}
+
+/// Embeddings of any program. Rows without ids are called by their numbers, from 0.
+fn read_file(path: &Path) -> blnn::Result<Named> {
+    let found = vectors::read_file(path)?;
+    let embeddings = found.matrix;
+    let (place, ids) = match (found.ids, vectors::ids_beside(path, embeddings.rows())?) {
+        (Some(ids), _) => (path.to_owned(), ids),
+        (None, Some(beside)) => beside,
+        (None, None) => {
+            (path.to_owned(), (0..embeddings.rows()).map(|row| row.to_string()).collect())
+        }
+    };
+    Ok(Named { embeddings, ids, place })
 }
 
 fn object(ids: &[String], row: usize, near: &[Neighbour]) -> serde_json::Value {

@@ -168,7 +168,8 @@ fn the_graphs() {
 #[test]
 fn quick_start() {
     let folder = tempfile::tempdir().unwrap();
-    run_page("QUICKSTART.md", folder.path());
+    let all = run_page("QUICKSTART.md", folder.path());
+    assert!(all.contains("similar to ann") && all.contains("similar to guy"), "{all}");
     assert!(folder.path().join("friends.html").exists());
     assert!(folder.path().join("runs/friends-blnn-seed1/embeddings.parquet").exists());
 }

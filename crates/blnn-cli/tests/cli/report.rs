@@ -110,3 +110,28 @@ fn an_unknown_node_is_answered_with_its_likes() {
     let stderr = refusal(blnn(folder.path()).args(["similar", "run", "35"]));
     assert!(stderr.contains("--resume"), "{stderr}");
 }
+
+#[test]
+fn similar_nodes_are_found_in_files_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = "id,a,b\nann,1,0\nbob,0.9,0.1\ncy,0,1\n";
+    fs::write(folder.path().join("vectors.csv"), rows).unwrap();
+    fs::create_dir(folder.path().join("later")).unwrap();
+    let matrix = blnn::Matrix::from_vec(2, 1, vec![1.0, -1.0]);
+    let mut bytes = Vec::new();
+    blnn::data::npy::write_f32_matrix(&mut bytes, &matrix).unwrap();
+    fs::write(folder.path().join("later/embeddings.npy"), bytes).unwrap();
+    let similar = |arguments: &[&str]| {
+        let (code, stdout, stderr) =
+            finish(blnn(folder.path()).arg("similar").args(arguments).args(["-k", "1"]));
+        assert_eq!(code, 0, "{stderr}");
+        stdout
+    };
+    assert_eq!(similar(&["vectors.csv", "ann"]), "similar to ann\n   1  bob       0.9939\n");
+    // Without ids rows are called by their numbers, with them by their names.
+    assert_eq!(similar(&["later", "0"]), "similar to 0\n   1  1         -1.0000\n");
+    fs::write(folder.path().join("later/node_ids.txt"), "x\ny\n").unwrap();
+    assert_eq!(similar(&["later", "y"]), "similar to y\n   1  x         -1.0000\n");
+    let stderr = refusal(blnn(folder.path()).args(["similar", "vectors.csv", "bov"]));
+    assert!(stderr.contains("did you mean `bob`") && stderr.contains("vectors.csv"), "{stderr}");
+}

@@ -61,6 +61,7 @@ pub(super) fn graph(
     let parts = match file {
         EdgeFile::Benchmark { graph, listed } => {
             check_alone(request)?;
+            check_features(request)?;
             if let Some(saved) = saved {
                 saved::check_width(saved, graph.features())
                     .map_err(|e| e.at(request.edges.display()))?;
@@ -88,6 +89,15 @@ fn check_alone(request: &OwnGraph) -> Result<()> {
         return Ok(());
     };
     let message = format!("holds the nodes and their labels too; leave {flag} out");
+    Err(Error::new(ErrorKind::Config, message).at(request.edges.display()))
+}
+
+/// Refuses to replace the features of a file that is read as a whole.
+fn check_features(request: &OwnGraph) -> Result<()> {
+    let Some(kind) = request.features else {
+        return Ok(());
+    };
+    let message = format!("holds features of its own; leave --features {} out", kind.name());
     Err(Error::new(ErrorKind::Config, message).at(request.edges.display()))
 }
 
