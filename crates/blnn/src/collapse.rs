@@ -12,7 +12,7 @@ use crate::rng::{Draws, Stream};
 
 /// Rows looked at: enough to estimate a covariance of a few hundred columns, few enough that the
 /// check costs less than a training step. They are spread evenly, so no random draw is needed.
-const MAX_ROWS: usize = 4096;
+pub(crate) const MAX_ROWS: usize = 4096;
 /// Collapsed below this share of the width …
 const RANK_FLOOR: f64 = 0.05;
 /// … or below this many dimensions, which is what counts for narrow embeddings.

@@ -10,8 +10,10 @@ mod pace;
 pub use available::{Available, available_memory};
 pub use pace::Pace;
 
+use crate::collapse::MAX_ROWS;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::Plan;
+use crate::run_report::{MapMethod, ReportOptions};
 use crate::sizes::{Attributes, Sizes};
 use crate::trainer::footprint::{Footprint, pattern};
 
@@ -23,11 +25,6 @@ const HELD_BACK: u64 = 32_000_000;
 const ROUNDING: f64 = 0.02;
 /// Bytes that a node's name takes beside its letters: a pointer, two lengths, the heap's own.
 const NAME_OVERHEAD: u64 = 48;
-/// Rows that the check for a collapse looks at, in `f64`, twice.
-const HEALTH_ROWS: u64 = 4096;
-/// Nodes that the map of a report shows at most, and beyond which it is laid out by PCA.
-const MAP_NODES: u64 = 50_000;
-const TSNE_NODES: u64 = 10_000;
 
 /// What a run does beside training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,9 +113,10 @@ fn graph_bytes(sizes: &Sizes) -> u64 {
     copied_bytes(sizes) + labels + names
 }
 
+/// The rows that are looked at, in `f64`, twice, and their covariance.
 fn health_bytes(plan: &Plan) -> u64 {
-    let width = plan.embedding_width as u64;
-    8 * (2 * HEALTH_ROWS * width + 2 * width * width)
+    let (rows, width) = (MAX_ROWS as u64, plan.embedding_width as u64);
+    8 * (2 * rows * width + 2 * width * width)
 }
 
 /// Rows of length one, the same rotated, those of the classifiers at work, the clusters' copy and
@@ -127,10 +125,18 @@ fn scoring_bytes(sizes: &Sizes, plan: &Plan) -> u64 {
     6 * 4 * (sizes.nodes * plan.embedding_width) as u64
 }
 
+/// Nodes on the map.
+fn shown_nodes(sizes: &Sizes) -> u64 {
+    sizes.nodes.min(ReportOptions::default().most_nodes) as u64
+}
+
 /// The embedding and its rows of length one, neighbours, a map and the page as text.
 fn reporting_bytes(sizes: &Sizes, plan: &Plan) -> u64 {
-    let shown = (sizes.nodes as u64).min(MAP_NODES);
-    let laid_out = if sizes.nodes as u64 <= TSNE_NODES { 1500 } else { 200 };
+    let laid_out = match MapMethod::after_training(sizes.nodes) {
+        MapMethod::Tsne => 1500,
+        MapMethod::Pca => 200,
+    };
+    let shown = shown_nodes(sizes);
     3 * 4 * (sizes.nodes * plan.embedding_width) as u64 + shown * (400 + laid_out)
 }
 
@@ -144,7 +150,7 @@ pub fn disk_bytes(sizes: &Sizes, plan: &Plan, extras: Extras) -> Result<u64> {
     let ids = sizes.id_bytes as u64 + nodes * if sizes.id_bytes > 0 { 1 } else { 7 };
     // A line of the metrics every tenth epoch, a little more with scores.
     let metrics = 250 * (plan.epochs as u64 / 10 + 2);
-    let page = if extras.report { 1_200_000 + 130 * nodes.min(MAP_NODES) } else { 0 };
+    let page = if extras.report { 1_200_000 + 130 * shown_nodes(sizes) } else { 0 };
     Ok(Footprint::new(sizes, plan)?.saved + embeddings + ids + metrics + page)
 }
 

@@ -21,6 +21,16 @@ pub enum MapMethod {
     Pca,
 }
 
+impl MapMethod {
+    /// Up to this many nodes t-SNE takes seconds.
+    pub const QUICK_TSNE_NODES: usize = 10_000;
+
+    /// The layout that does not delay the end of a training.
+    pub fn after_training(nodes: usize) -> Self {
+        if nodes <= Self::QUICK_TSNE_NODES { Self::Tsne } else { Self::Pca }
+    }
+}
+
 /// What to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportOptions {

@@ -67,9 +67,6 @@ impl MapChoice {
     }
 }
 
-/// Up to this many nodes t-SNE takes seconds; the end of a training is not delayed by more.
-const TSNE_AFTER_TRAINING: usize = 10_000;
-
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let run = StoredRun::read(&args.run)?;
     let threads = Threads::new(args.machine.threads.into());
@@ -115,8 +112,7 @@ fn find_graph(
 /// failed training.
 pub(crate) fn after_training(root: &Path, graph: &Graph, threads: &Threads) -> Option<PathBuf> {
     let path = root.join("report.html");
-    let small = graph.nodes() <= TSNE_AFTER_TRAINING;
-    let map = if small { MapMethod::Tsne } else { MapMethod::Pca };
+    let map = MapMethod::after_training(graph.nodes());
     let options = ReportOptions { map, ..ReportOptions::default() };
     let write = |run: StoredRun| {
         Page { run: &run, graph: Some(graph), options, threads, path: &path }.write()
