@@ -36,6 +36,7 @@ Usage: cargo xtask COMMAND [OPTIONS]
                   --datasets photo,computers,cs,physics   which graphs
                   --epochs N     epochs of each run (10)
                   --rounds N     how often each side runs; medians are reported (2)
+                  --precision P  our arithmetic: auto, f32 or bf16 (auto)
                   --python PATH  a Python with torch, numpy and scipy
                   --peer PATH    the PyTorch program (../shared/bench/torch_peer.py)
                   --format F     table or json

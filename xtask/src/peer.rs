@@ -18,30 +18,36 @@ use crate::{large_graphs, workspace};
 struct Settings {
     graph: &'static str,
     arguments: [&'static str; 7],
-    /// How many times as fast as PyTorch we want to be.
-    goal: f64,
+    /// How many times as fast as PyTorch we want to be, in f32 and in bf16 (on a matrix unit).
+    goals: [f64; 2],
+}
+
+impl Settings {
+    fn goal(&self, precision: &str) -> f64 {
+        self.goals[usize::from(precision == "bf16")]
+    }
 }
 
 const SETTINGS: [Settings; 4] = [
     Settings {
         graph: "photo",
         arguments: ["256", "128", "0.4", "0.1", "0.1", "0.2", "1.9"],
-        goal: 3.8,
+        goals: [4.0, 12.0],
     },
     Settings {
         graph: "computers",
         arguments: ["256", "128", "0.5", "0.2", "0.4", "0.1", "1.1"],
-        goal: 3.8,
+        goals: [4.0, 11.0],
     },
     Settings {
         graph: "cs",
         arguments: ["512", "256", "0.3", "0.3", "0.2", "0.4", "0.8"],
-        goal: 3.5,
+        goals: [3.7, 9.0],
     },
     Settings {
         graph: "physics",
         arguments: ["256", "128", "0.4", "0.1", "0.1", "0.4", "1.9"],
-        goal: 4.5,
+        goals: [5.0, 11.0],
     },
 ];
 
@@ -50,12 +56,13 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let graphs = chosen_graphs(args.value("--datasets")?.as_deref())?;
     let epochs = args.count("--epochs", 10)?;
     let rounds = args.count("--rounds", 2)?;
+    let precision = args.value("--precision")?.unwrap_or_else(|| "auto".into());
     let as_json = wants_json(args.value("--format")?.as_deref())?;
     let script = args.value("--peer")?;
     let given_python = args.value("--python")?;
     args.finish()?;
     warn_if_busy();
-    let bench = Bench::prepare(epochs, script, given_python.as_deref())?;
+    let bench = Bench::prepare(epochs, precision, script, given_python.as_deref())?;
     let mut comparisons = Vec::new();
     for settings in graphs {
         comparisons.push(bench.compare(settings, rounds)?);
@@ -99,8 +106,10 @@ fn wants_json(format: Option<&str>) -> Result<bool> {
 }
 
 /// What one run measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Sample {
+    /// The arithmetic that ran, which `auto` leaves to the machine.
+    precision: String,
     seconds_per_epoch: f64,
     peak_mb: f64,
 }
@@ -114,6 +123,10 @@ struct Comparison {
 }
 
 impl Comparison {
+    fn precision(&self) -> &str {
+        self.ours.first().map_or("none", |sample| &sample.precision)
+    }
+
     fn ratio(&self) -> f64 {
         median(&self.torch, seconds) / median(&self.ours, seconds)
     }
@@ -130,6 +143,7 @@ fn peak(sample: &Sample) -> f64 {
 /// The two programs and where the graphs are.
 struct Bench {
     epochs: String,
+    precision: String,
     data: PathBuf,
     ours: PathBuf,
     script: PathBuf,
@@ -137,7 +151,12 @@ struct Bench {
 }
 
 impl Bench {
-    fn prepare(epochs: usize, script: Option<String>, given_python: Option<&str>) -> Result<Self> {
+    fn prepare(
+        epochs: usize,
+        precision: String,
+        script: Option<String>,
+        given_python: Option<&str>,
+    ) -> Result<Self> {
         let data = large_graphs::find().with_context(|| {
             format!("the large graphs are not here; get them: {}", large_graphs::FETCH)
         })?;
@@ -148,6 +167,7 @@ impl Bench {
         }
         Ok(Self {
             epochs: epochs.to_string(),
+            precision,
             data,
             ours: build_release()?,
             script,
@@ -162,12 +182,14 @@ impl Bench {
             ours.push(self.run_ours(settings.graph)?);
             torch.push(self.run_torch(settings)?);
         }
-        Ok(Comparison { graph: settings.graph, goal: settings.goal, ours, torch })
+        let goal = settings.goal(&ours[0].precision);
+        Ok(Comparison { graph: settings.graph, goal, ours, torch })
     }
 
     fn run_ours(&self, graph: &str) -> Result<Sample> {
         let mut command = Command::new(&self.ours);
         command.args(["bench", graph, "--epochs", &self.epochs, "--format", "json"]);
+        command.args(["--precision", &self.precision]);
         let text = output_of(command.env("BLNN_DATA_DIR", &self.data))?;
         parse_ours(&text, graph).with_context(|| format!("`blnn bench` printed: {text}"))
     }
@@ -210,6 +232,7 @@ fn parse_ours(text: &str, graph: &str) -> Option<Sample> {
     // The PyTorch program trains BLNN; any other method would be an unfair comparison.
     (object["method"] == "blnn").then_some(())?;
     Some(Sample {
+        precision: object["precision"].as_str()?.to_owned(),
         seconds_per_epoch: object["seconds_per_epoch"].as_f64()?,
         peak_mb: object["peak_rss_mb"].as_f64()?,
     })
@@ -221,7 +244,11 @@ fn parse_torch(text: &str) -> Option<Sample> {
         text.split_whitespace()
             .find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
     };
-    Some(Sample { seconds_per_epoch: value("median_s_per_epoch")?, peak_mb: value("maxrss_mb")? })
+    Some(Sample {
+        precision: "f32".into(),
+        seconds_per_epoch: value("median_s_per_epoch")?,
+        peak_mb: value("maxrss_mb")?,
+    })
 }
 
 fn median(samples: &[Sample], of: fn(&Sample) -> f64) -> f64 {
@@ -237,16 +264,16 @@ fn median(samples: &[Sample], of: fn(&Sample) -> f64) -> f64 {
 
 fn as_table(comparisons: &[Comparison]) -> String {
     let head = format!(
-        "{:<10} {:>10} {:>10} {:>7} {:>6} {:>9} {:>9}\n",
-        "graph", "ours s/ep", "torch s/ep", "ratio", "goal", "ours MB", "torch MB"
+        "{:<10} {:>5} {:>10} {:>10} {:>7} {:>6} {:>9} {:>9}\n",
+        "graph", "type", "ours s/ep", "torch s/ep", "ratio", "goal", "ours MB", "torch MB"
     );
     let row = |c: &Comparison| {
         let (ours, torch) = (median(&c.ours, seconds), median(&c.torch, seconds));
         let (ours_mb, torch_mb) = (median(&c.ours, peak), median(&c.torch, peak));
-        let (graph, ratio, goal) = (c.graph, c.ratio(), c.goal);
+        let (graph, precision, ratio, goal) = (c.graph, c.precision(), c.ratio(), c.goal);
         format!(
-            "{graph:<10} {ours:>10.4} {torch:>10.4} {ratio:>6.2}x {goal:>5.1}x {ours_mb:>9.0} \
-             {torch_mb:>9.0}\n"
+            "{graph:<10} {precision:>5} {ours:>10.4} {torch:>10.4} {ratio:>6.2}x {goal:>5.1}x \
+             {ours_mb:>9.0} {torch_mb:>9.0}\n"
         )
     };
     head + &comparisons.iter().map(row).collect::<String>()
@@ -265,6 +292,7 @@ fn as_value(comparisons: &[Comparison], epochs: usize, rounds: usize) -> Value {
         .map(|c| {
             json!({
                 "graph": c.graph,
+                "precision": c.precision(),
                 "ours": side(&c.ours),
                 "torch": side(&c.torch),
                 "ratio": c.ratio(),
@@ -281,8 +309,9 @@ mod tests {
 
     const TORCH: &str = "amazon_electronics_photo.npz epochs=6 median_s_per_epoch=0.5664 \
                          maxrss_mb=1493 loss=-1.2345\n";
-    const OURS: &str = r#"{"graph":"cora","method":"blnn","seconds_per_epoch":9.0,"peak_rss_mb":1}
-        {"graph":"photo","method":"blnn","seconds_per_epoch":0.1416,"peak_rss_mb":182.5}"#;
+    const OURS: &str = r#"{"graph":"cora","method":"blnn","precision":"f32","seconds_per_epoch":9.0,"peak_rss_mb":1}
+        {"graph":"photo","method":"blnn","precision":"bf16","seconds_per_epoch":0.1416,
+         "peak_rss_mb":182.5}"#;
 
     #[test]
     fn both_outputs_are_read() {
@@ -290,6 +319,13 @@ mod tests {
         assert_eq!((torch.seconds_per_epoch, torch.peak_mb), (0.5664, 1493.0));
         let ours = parse_ours(OURS, "photo").unwrap();
         assert_eq!((ours.seconds_per_epoch, ours.peak_mb), (0.1416, 182.5));
+        assert_eq!(ours.precision, "bf16");
+    }
+
+    #[test]
+    fn the_goal_is_that_of_the_arithmetic_that_ran() {
+        assert_eq!(SETTINGS.map(|settings| settings.goal("f32")), [4.0, 4.0, 3.7, 5.0]);
+        assert_eq!(SETTINGS.map(|settings| settings.goal("bf16")), [12.0, 11.0, 9.0, 11.0]);
     }
 
     #[test]
@@ -301,7 +337,8 @@ mod tests {
 
     #[test]
     fn the_ratio_is_that_of_the_medians() {
-        let sample = |seconds_per_epoch| Sample { seconds_per_epoch, peak_mb: 1.0 };
+        let sample =
+            |seconds_per_epoch| Sample { precision: "f32".into(), seconds_per_epoch, peak_mb: 1.0 };
         let comparison = Comparison {
             graph: "photo",
             goal: 3.8,
