@@ -47,6 +47,14 @@ impl Args {
         Ok(count)
     }
 
+    /// The words that are no options, when all options were taken.
+    pub(crate) fn words(self) -> Result<Vec<String>> {
+        match self.0.iter().find(|word| word.starts_with('-')) {
+            None => Ok(self.0),
+            Some(word) => bail!("unknown option `{word}`; `cargo xtask help` lists them all"),
+        }
+    }
+
     /// Refuses words that no option took.
     pub(crate) fn finish(self) -> Result<()> {
         match self.0.first() {
@@ -80,5 +88,7 @@ mod tests {
         assert!(args("--epochs 0").count("--epochs", 1).is_err());
         assert!(args("--epochs many").count("--epochs", 1).is_err());
         assert!(args("--epoch 3").finish().is_err());
+        assert!(args("npz --second 3").words().is_err());
+        assert_eq!(args("npz npy").words().unwrap(), ["npz", "npy"]);
     }
 }

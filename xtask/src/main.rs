@@ -9,6 +9,7 @@
 mod args;
 mod browser;
 mod checks;
+mod fuzz;
 mod golden;
 mod large_graphs;
 mod matrix_unit;
@@ -40,6 +41,8 @@ Usage: cargo xtask COMMAND [OPTIONS]
                   --python PATH  a Python with torch, numpy and scipy
                   --peer PATH    the PyTorch program (../shared/bench/torch_peer.py)
                   --format F     table or json
+  fuzz          Run libFuzzer on the readers of foreign bytes: all of them, or TARGET…
+                  --seconds N    how long each (60)
   golden        Write the golden arrays of the engine's tests anew with PyTorch
                   --check        only compare with the files on disk
                   --python PATH  a Python with torch and numpy";
@@ -61,6 +64,7 @@ fn run() -> Result<ExitCode> {
     match command.as_str() {
         "test" => checks::run(args),
         "bench-peer" => peer::run(args),
+        "fuzz" => fuzz::run(args),
         "golden" => golden::run(args),
         "help" | "-h" | "--help" => {
             println!("{USAGE}");
