@@ -13,11 +13,18 @@ use std::ops::Range;
 ///
 /// Invariants, checked by [`Pattern::new`]: `offsets` has `rows + 1` non-decreasing values from 0
 /// to `indices.len()`; in each row the columns increase strictly and are below `cols`.
-#[derive(Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Pattern {
     cols: usize,
     offsets: Vec<usize>,
     indices: Vec<u32>,
+}
+
+/// No rows and no columns.
+impl Default for Pattern {
+    fn default() -> Self {
+        Self { cols: 0, offsets: vec![0], indices: Vec::new() }
+    }
 }
 
 /// Why arrays are not a valid sparse matrix.
@@ -41,6 +48,10 @@ impl Pattern {
         if offsets.first() != Some(&0) || offsets.last() != Some(&indices.len()) {
             let n = indices.len();
             return Err(CsrError(format!("row offsets must run from 0 to the {n} entries")));
+        }
+        // Entries and rows are numbered in 32 bits.
+        if u32::try_from(indices.len().max(offsets.len())).is_err() {
+            return Err(CsrError("more than 2³² − 1 entries or rows".into()));
         }
         for (row, bounds) in offsets.windows(2).enumerate() {
             let entries = indices.get(bounds[0]..bounds[1]);

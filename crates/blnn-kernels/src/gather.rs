@@ -13,7 +13,8 @@ use crate::wide::{Floats, Stored, Words, sum_listed};
 
 /// For each row a list of columns, drawn anew in place from the entries of a fixed pattern.
 ///
-/// Invariant: every listed column is below `cols`, because all come from a checked [`Pattern`].
+/// Invariant: every listed column is below `cols`: all come from a checked [`Pattern`], or from a
+/// diagonal that was checked to fit.
 #[derive(Clone, Debug)]
 pub struct Selection {
     cols: usize,
@@ -25,6 +26,10 @@ pub struct Selection {
 
 impl Selection {
     /// All entries of the pattern; with `diagonal`, also column `i` in row `i`, once.
+    ///
+    /// # Panics
+    /// If there is to be a diagonal and the pattern has more rows than columns.
+    #[track_caller]
     pub fn all(pattern: &Pattern, diagonal: bool, threads: &Threads) -> Self {
         let slack = |i: usize| if diagonal { i } else { 0 };
         let rows = pattern.rows();
@@ -77,6 +82,10 @@ impl Selection {
         keep: impl Fn(usize) -> bool + Sync,
     ) {
         let slots = pattern.entries() + if diagonal { pattern.rows() } else { 0 };
+        assert!(
+            !diagonal || pattern.rows() <= pattern.cols(),
+            "a row has no column for a diagonal"
+        );
         assert_eq!((self.rows(), self.cols), (pattern.rows(), pattern.cols()), "pattern");
         assert_eq!(self.indices.len(), slots, "pattern");
         let mut shards = self.partition.split_at(&self.starts, &mut self.indices);

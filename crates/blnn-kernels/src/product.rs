@@ -244,9 +244,12 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const A_ROW: usize, cons
             let next = next.map(|p| p.wrapping_add(q * PANEL * LINE));
             segment::<S, R, V, A_ROW, A_COL>(&mut acc, a, b, next, PANEL);
         }
-        let (a, b) = (a.add(whole * stride), b.add(whole * PANEL * PANEL));
-        let next = next.map(|p| p.wrapping_add(whole * PANEL * LINE));
-        segment::<S, R, V, A_ROW, A_COL>(&mut acc, a, b, next, depth % PANEL);
+        // Behind the last whole panel there may be nothing, not even an address to form.
+        if !depth.is_multiple_of(PANEL) {
+            let (a, b) = (a.add(whole * stride), b.add(whole * PANEL * PANEL));
+            let next = next.map(|p| p.wrapping_add(whole * PANEL * LINE));
+            segment::<S, R, V, A_ROW, A_COL>(&mut acc, a, b, next, depth % PANEL);
+        }
         for (r, row) in acc.iter().enumerate() {
             for (v, &lanes) in row.iter().enumerate() {
                 S::store(out.add(r * PANEL + v * S::LANES), lanes);

@@ -170,10 +170,12 @@ impl Config {
     pub fn resolve_over(&self, base: Self) -> Result<Plan> {
         let all = self.clone().over(base);
         let epochs = all.integer("epochs", 1, MAX_EPOCHS)?;
+        let method = all.method()?;
         Ok(Plan {
-            method: all.method()?,
-            objective: all.word("objective", &Objective::ALL, Objective::name)?,
-            temperature: all.number("temperature", "above 0 and finite", |t| t > 0.0)?,
+            method,
+            objective: all.objective(method)?,
+            temperature: all
+                .number("temperature", "0.000001 or more, and finite", |t| t >= 1e-6)?,
             hidden_width: all.integer("hidden_width", 1, MAX_WIDTH)?,
             embedding_width: all.integer("embedding_width", 1, MAX_WIDTH)?,
             predictor_width: all.integer("predictor_width", 1, MAX_WIDTH)?,
@@ -190,6 +192,16 @@ impl Config {
             checkpoint_every: all.integer("checkpoint_every", 1, MAX_EPOCHS)?,
             precision: all.precision()?,
         })
+    }
+
+    /// BGRL has no neighbours, and so no second way to weigh them.
+    fn objective(&self, method: Method) -> Result<Objective> {
+        let objective = self.word("objective", &Objective::ALL, Objective::name)?;
+        if method == Method::Bgrl && objective != Objective::Paper {
+            let (_, given) = self.find("objective")?;
+            return Err(given.refuse("objective", "\"paper\" for the method bgrl"));
+        }
+        Ok(objective)
     }
 
     /// `auto` is settled here, once: a plan, and so every file of a run, names an arithmetic.
@@ -367,11 +379,11 @@ mod tests {
             ("epochs=-5", "a whole number from 1 to"),
             ("epochs=1.5", "a whole number from 1 to"),
             ("epochs=many", "a whole number from 1 to"),
-            ("temperature=0", "above 0 and finite"),
-            ("temperature=-1.5", "above 0 and finite"),
-            ("temperature=nan", "above 0 and finite"),
-            ("temperature=inf", "above 0 and finite"),
-            ("temperature=1e-60", "above 0 and finite"),
+            ("temperature=0", "0.000001 or more, and finite"),
+            ("temperature=-1.5", "0.000001 or more"),
+            ("temperature=nan", "0.000001 or more"),
+            ("temperature=inf", "0.000001 or more"),
+            ("temperature=1e-44", "0.000001 or more"),
             ("edge_drop=[0.1, 1.0]", "below 1"),
             ("feature_drop=[-0.1, 0.2]", "below 1"),
             ("edge_drop=0.3", "two numbers"),
@@ -480,6 +492,16 @@ mod tests {
     fn a_key_like_no_other_lists_them_all() {
         let error = Config::new().assign("dropout=0.5").unwrap_err().to_string();
         assert!(error.contains("known keys are method, objective"), "{error}");
+    }
+
+    #[test]
+    fn bgrl_has_one_objective() {
+        let mut config = Config::new();
+        config.assign("objective=published-code").unwrap();
+        assert!(config.resolve("cora").is_ok());
+        config.assign("method=bgrl").unwrap();
+        let error = config.resolve("cora").unwrap_err().to_string();
+        assert!(error.contains("`objective` must be \"paper\" for the method bgrl"), "{error}");
     }
 
     #[test]

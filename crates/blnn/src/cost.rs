@@ -71,8 +71,7 @@ fn gathering_stage(
 
 /// Two layers, each a product forwards and two backwards, for every prediction.
 fn predictor_operations(sizes: &Sizes, plan: &Plan) -> f64 {
-    let published = plan.method == Method::Blnn && plan.objective == Objective::PublishedCode;
-    let predictions = if published { 1.0 } else { 2.0 };
+    let predictions = if plan.objective == Objective::PublishedCode { 1.0 } else { 2.0 };
     let product = 2.0 * (sizes.nodes * plan.embedding_width * plan.predictor_width) as f64;
     predictions * 6.0 * product
 }

@@ -85,6 +85,8 @@ impl Optimizer {
         let step = AdamStep {
             beta1: BETA1 as f32,
             beta2: BETA2 as f32,
+            // In f32 the published decay of 1e-5 at rates below 1e-3 rounds to a factor of one, in
+            // PyTorch as here: it has never had an effect.
             shrink: (1.0 - rate * plan.weight_decay) as f32,
             step_size: (rate / corrected(BETA1)) as f32,
             root_correction: (1.0 / corrected(BETA2).sqrt()) as f32,

@@ -99,7 +99,7 @@ impl Method {
     }
 }
 
-/// Which form of BLNN's objective is trained.
+/// Which form of BLNN's objective, or of its ablations', is trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
@@ -129,7 +129,7 @@ impl Objective {
 pub enum Statistics {
     /// Momentum 0.99, as the published code runs: practically the last augmented view.
     LastView,
-    /// Momentum 0.01, as was likely meant: an average over about a hundred steps.
+    /// Momentum 0.01, as was likely meant: an average over about fifty steps, of two views each.
     Averaged,
 }
 

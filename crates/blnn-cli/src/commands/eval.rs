@@ -1,27 +1,21 @@
 //! `blnn eval`: score embeddings, ours or another tool's.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::ensure;
+use blnn::Splits;
 use blnn::data::own::ColumnNames;
-use blnn::eval::{
-    EvalPlan, Progress, Protocol, Scores, Task, check_labels, evaluate, number_classes,
-};
+use blnn::eval::{EvalPlan, Progress, Protocol, Scores, Task, check_labels, evaluate};
 use blnn::vectors::{self, Vectors};
-use blnn::{Splits, data};
 use blnn_kernels::Threads;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::eval_nodes::{Nodes, Placed};
 use super::eval_report::{self, Scored};
-use super::load_graph;
-use crate::output::{grouped, note};
-use crate::scoring::take_rows;
 
 /// Score embeddings on the paper's tasks.
 ///
@@ -52,9 +46,9 @@ pub(crate) struct EvalArgs {
     /// The nodes' classes: a .npy vector of integers or names, a table of nodes (csv, tsv, parquet;
     /// name its column with --label), or a graph (a name or a file)
     ///
-    /// A table is matched by the ids in the file of the embeddings, or in the `node_ids.txt` or
-    /// `….metadata.tsv` beside it, and row by row if there are none. A graph that comes with
-    /// splits, as WikiCS does, is classified on those.
+    /// A table or a graph is matched by the ids in the file of the embeddings, or in the
+    /// `node_ids.txt` or `….metadata.tsv` beside it, and row by row if there are none. A graph that
+    /// comes with splits, as WikiCS does, is classified on those.
     #[arg(long, value_name = "LABELS.npy|TABLE|GRAPH")]
     labels: String,
 
@@ -126,13 +120,13 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<ExitCode> {
         protocol: args.protocol,
         seed: args.seed,
     };
-    let nodes = Nodes::read(args)?;
-    let known: Vec<u32> = nodes.labels.iter().copied().flatten().collect();
-    check_labels(&known, nodes.splits.as_ref(), &plan).map_err(|e| e.at(&args.labels))?;
+    let nodes = read_nodes(args)?;
+    check_labels(&nodes.known_labels(), nodes.splits.as_ref(), &plan)
+        .map_err(|e| e.at(&args.labels))?;
     let threads = Threads::new(args.threads.into());
     let mut scored = Vec::new();
-    for path in [Some(&args.embeddings), args.other.as_ref()].into_iter().flatten() {
-        scored.push(score(path, &nodes, &plan, &threads)?);
+    for file in read_embeddings(args, &nodes)? {
+        scored.push(score(file, nodes.splits.as_ref(), &plan, &threads)?);
     }
     let out = &mut io::stdout().lock();
     match args.format {
@@ -143,118 +137,62 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The nodes' classes, as far as they have one, and the public splits of their data set.
-struct Nodes {
-    labels: Vec<Option<u32>>,
-    splits: Option<Splits>,
-    /// The ids of a table, by which its rows are matched with those of the embeddings.
-    ids: Option<Vec<String>>,
+fn read_nodes(args: &EvalArgs) -> anyhow::Result<Nodes> {
+    let path = Path::new(&args.labels);
+    if args.label.is_some() {
+        let columns = ColumnNames {
+            id: args.id_column.clone(),
+            label: args.label.clone(),
+            no_header: args.no_header,
+            ..ColumnNames::default()
+        };
+        return Ok(Nodes::of_table(path, &columns)?);
+    }
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
+        return Ok(Nodes::of_vector(path)?);
+    }
+    Nodes::of_graph(&args.labels, args.data_dir.as_deref())
 }
 
-impl Nodes {
-    fn read(args: &EvalArgs) -> anyhow::Result<Self> {
-        let source = &args.labels;
-        let path = Path::new(source);
-        if args.label.is_some() {
-            let columns = ColumnNames {
-                id: args.id_column.clone(),
-                label: args.label.clone(),
-                no_header: args.no_header,
-                ..ColumnNames::default()
-            };
-            let (ids, labels, _) = data::own::labels(path, &columns)?;
-            return Ok(Self { labels, splits: None, ids: Some(ids) });
-        }
-        if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
-            let labels = read_labels(path).map_err(|e| e.at(source))?;
-            let labels = labels.into_iter().map(Some).collect();
-            return Ok(Self { labels, splits: None, ids: None });
-        }
-        let graph = load_graph(source, args.data_dir.as_deref())?;
-        if graph.classes() == 0 {
-            bail!(
-                "{source}: the graph has no labels; give --labels a .npy vector, or a table of \
-                 nodes and the name of its column with --label"
-            );
-        }
-        let labels = (0..graph.nodes()).map(|node| graph.label_of(node)).collect();
-        Ok(Self { labels, splits: graph.splits().cloned(), ids: None })
+/// Reads the one or two files of embeddings; two must be of the same nodes, to be compared.
+fn read_embeddings(args: &EvalArgs, nodes: &Nodes) -> anyhow::Result<Vec<(String, Placed)>> {
+    let read = |path: &PathBuf| Ok((path.display().to_string(), vectors::read_file(path)?));
+    let place = |(name, vectors): (String, Vectors)| {
+        let placed = nodes.place(Path::new(&name), vectors)?;
+        Ok((name, placed))
+    };
+    let paths = [Some(&args.embeddings), args.other.as_ref()].into_iter().flatten();
+    let files = paths.map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    if let [(first, a), (second, b)] = &files[..] {
+        let differ = a.ids.is_some() && b.ids.is_some() && a.ids != b.ids;
+        ensure!(
+            !(differ && nodes.are_unnamed()),
+            "{first} and {second} have different ids, or in another order, and labels in a vector \
+             fit one order only; give --labels a table with ids or a graph"
+        );
     }
-
-    /// The classes in the order of the embeddings in `path`.
-    fn labels_for(&self, path: &Path, vectors: &Vectors) -> anyhow::Result<Cow<'_, [Option<u32>]>> {
-        let Some(known) = &self.ids else {
-            return Ok(Cow::Borrowed(&self.labels));
-        };
-        let beside = match &vectors.ids {
-            Some(_) => None,
-            None => vectors::ids_beside(path, vectors.matrix.rows())?,
-        };
-        let (place, ids) = match (&vectors.ids, &beside) {
-            (Some(ids), _) => (format!("{}: row", path.display()), ids),
-            (None, Some((list, ids))) => (format!("{}: line", list.display()), ids),
-            (None, None) => {
-                note(format_args!("{}: no ids: rows are matched in order", path.display()));
-                return Ok(Cow::Borrowed(&self.labels));
-            }
-        };
-        let mut rows: HashMap<Cow<'_, str>, usize> = HashMap::new();
-        for (row, id) in known.iter().enumerate() {
-            // Some formats cannot hold blanks; a true name goes before one that was made so.
-            if id.contains(char::is_whitespace) {
-                rows.entry(id.replace(char::is_whitespace, "_").into()).or_insert(row);
-            }
-        }
-        rows.extend(known.iter().enumerate().map(|(row, id)| (Cow::Borrowed(id.as_str()), row)));
-        let label = |(row, id): (usize, &String)| {
-            let found = rows.get(id.as_str()).with_context(|| {
-                let row = row + 1;
-                format!("{place} {row}: the id `{id}` is not in the table of labels; add it there")
-            })?;
-            Ok(self.labels[*found])
-        };
-        ids.iter().enumerate().map(label).collect::<anyhow::Result<Vec<_>>>().map(Cow::Owned)
+    let placed = files.into_iter().map(place).collect::<anyhow::Result<Vec<_>>>()?;
+    if let [(first, a), (second, b)] = &placed[..] {
+        let (m, n) = (a.nodes.len(), b.nodes.len());
+        ensure!(
+            a.nodes == b.nodes,
+            "{first} and {second} hold embeddings of different nodes ({m} and {n} with a label); \
+             give two files of the same nodes"
+        );
     }
+    Ok(placed)
 }
 
-/// Class numbers from a vector of integers or names.
-fn read_labels(path: &Path) -> blnn::Result<Vec<u32>> {
-    use data::npy::Values;
-    let array = data::npy::read_file(path)?;
-    if array.shape().len() != 1 {
-        let message = format!("labels have {} axes, a vector has 1", array.shape().len());
-        return Err(blnn::Error::new(blnn::ErrorKind::Shape, message));
-    }
-    match array.values() {
-        Values::Int(values) => Ok(number_classes(values)),
-        Values::Text(names) => Ok(number_classes(names)),
-        Values::Bool(values) => Ok(number_classes(values)),
-        _ => Err(blnn::Error::new(
-            blnn::ErrorKind::Parse,
-            "labels are not integers or names; convert them, as with labels.astype(int)",
-        )),
-    }
-}
-
-fn score(path: &Path, nodes: &Nodes, plan: &EvalPlan, threads: &Threads) -> anyhow::Result<Scored> {
-    let name = path.display().to_string();
-    let vectors = vectors::read_file(path)?;
-    let all = nodes.labels_for(path, &vectors)?;
-    let mut embeddings = vectors.matrix;
-    let labels: Vec<u32> = all.iter().copied().flatten().collect();
-    if labels.len() < all.len() {
-        let (rows, count) = (embeddings.rows(), all.len());
-        ensure!(rows == count, "{name}: {rows} embeddings for {count} nodes of the labels");
-        let (without, count) = (grouped(all.len() - labels.len()), grouped(all.len()));
-        note(format_args!("{without} of {count} nodes have no label and are not scored"));
-        let rows: Vec<usize> = (0..all.len()).filter(|&row| all[row].is_some()).collect();
-        embeddings = take_rows(&embeddings, &rows);
-    }
+fn score(
+    (name, placed): (String, Placed),
+    splits: Option<&Splits>,
+    plan: &EvalPlan,
+    threads: &Threads,
+) -> anyhow::Result<Scored> {
     let mut watch = Watch::new();
     let mut listen = |progress| watch.see(progress);
-    let splits = nodes.splits.as_ref();
     let scores: blnn::Result<Scores> =
-        evaluate(&embeddings, &labels, splits, plan, threads, &mut listen);
+        evaluate(&placed.embeddings, &placed.labels, splits, plan, threads, &mut listen);
     watch.bar.finish_and_clear();
     let scores = scores.map_err(|e| e.at(&name))?;
     let threads = threads.count();

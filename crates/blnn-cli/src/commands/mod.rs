@@ -5,6 +5,7 @@ pub(crate) mod datasets;
 pub(crate) mod doctor;
 pub(crate) mod embed;
 pub(crate) mod eval;
+mod eval_nodes;
 mod eval_report;
 pub(crate) mod plan;
 pub(crate) mod report;

@@ -247,3 +247,71 @@ fn tables_of_other_programs_are_scored_with_or_without_names() {
     let said = refusal(&mut eval(folder.path(), &[&["named.csv"][..], &table].concat()));
     assert!(said.contains("named.csv: row 1: the id `node0` is not in the table"), "{said}");
 }
+
+/// Scores belong to the nodes, not to the order in which a file lists them.
+#[test]
+fn the_order_of_the_rows_does_not_matter() {
+    let folder = folder();
+    let poor = embeddings(3.0);
+    let line = |i: usize| {
+        let numbers: Vec<String> = poor.row(i).iter().map(f32::to_string).collect();
+        format!("n{i},{}\n", numbers.join(","))
+    };
+    let write = |name: &str, text: String| fs::write(folder.path().join(name), text).unwrap();
+    write("straight.csv", (0..80).map(line).collect());
+    write("turned.csv", (0..80).rev().map(line).collect());
+    write("fewer.csv", (0..60).map(line).collect());
+    write("twice.csv", (0..80).chain([7]).map(line).collect());
+    let kinds: Vec<String> = (0..80).map(|i| format!("n{i},{}", i % 2)).collect();
+    write("kinds.csv", format!("id,kind\n{}\n", kinds.join("\n")));
+    let run = |files: &[&str], labels: &[&str]| {
+        finish(&mut eval(folder.path(), &[files, labels, &["--format", "json"]].concat()))
+    };
+    let table = ["--labels", "kinds.csv", "--label", "kind"];
+    let (code, stdout, stderr) = run(&["straight.csv", "turned.csv"], &table);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    let json: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(json["comparison"]["classify"]["ties"], 3, "{stdout}");
+    assert_eq!(json["first"]["cluster"], json["second"]["cluster"]);
+
+    let (code, _, stderr) = run(&["fewer.csv"], &table);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("fewer.csv: 20 of 80 labelled nodes have no embedding"), "{stderr}");
+    let refused = |files: &[&str], labels: &[&str], fault: &str| {
+        let said = refusal(&mut eval(folder.path(), &[files, labels].concat()));
+        assert!(said.contains(fault), "no {fault:?} in {said}");
+    };
+    refused(
+        &["straight.csv", "fewer.csv"],
+        &table,
+        "hold embeddings of different nodes (80 and 60",
+    );
+    refused(&["twice.csv"], &table, "twice.csv: row 81: the id `n7` was there before, at 8");
+    let vector = ["--labels", "labels.npy"];
+    refused(&["straight.csv", "turned.csv"], &vector, "labels in a vector fit one order only");
+}
+
+#[test]
+fn a_graph_is_matched_by_its_ids() {
+    let folder = folder();
+    let ids = blnn::data::cora::graph().unwrap().node_ids().unwrap().to_vec();
+    let line = |i: usize| format!("{},{},{}\n", ids[i], (i as f32).sin(), (i as f32).cos());
+    let write = |name: &str, text: String| fs::write(folder.path().join(name), text).unwrap();
+    write("straight.csv", (0..ids.len()).map(line).collect());
+    write("turned.csv", (0..ids.len()).rev().map(line).collect());
+    let strange: Vec<String> = (0..ids.len()).map(|i| format!("paper {i},1,{i}.5")).collect();
+    write("strange.csv", strange.join("\n"));
+    write("mixed.csv", line(0) + "paper,1,2\n");
+    let graph = ["--labels", "cora", "--tasks", "similar,compactness", "--format", "csv"];
+    let scores = |file: &str| {
+        let (code, stdout, stderr) =
+            finish(&mut eval(folder.path(), &[&[file][..], &graph].concat()));
+        assert_eq!(code, 0, "{stderr}");
+        let scores: Vec<&str> = stdout.lines().filter(|line| !line.contains("seconds")).collect();
+        (scores.join("\n").replace(file, ""), stderr)
+    };
+    assert_eq!(scores("straight.csv"), scores("turned.csv"));
+    assert!(scores("strange.csv").1.contains("its ids are not those of the graph"));
+    let said = refusal(&mut eval(folder.path(), &[&["mixed.csv"][..], &graph].concat()));
+    assert!(said.contains("row 2: the id `paper` is not that of a node of the graph"), "{said}");
+}

@@ -9,6 +9,8 @@ use std::array::from_fn;
 
 use super::lanes::Lanes;
 use super::{BLOCK, GROUP, LANES};
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Isa, isa};
 
 /// Defines a safe function that runs `$body::<L>` with the widest registers the processor has.
 macro_rules! dispatch {
@@ -28,13 +30,12 @@ macro_rules! dispatch {
                     // SAFETY: this function runs only where AVX2 and FMA are present.
                     unsafe { $body::<__m256 $(, $flag)?>($($arg),*) }
                 }
-                if is_x86_feature_detected!("avx512f") {
-                    // SAFETY: AVX-512F was just found.
-                    return unsafe { wide $(::<$flag>)? ($($arg),*) };
-                }
-                if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                    // SAFETY: AVX2 and FMA were just found.
-                    return unsafe { middle $(::<$flag>)? ($($arg),*) };
+                match isa() {
+                    // SAFETY: `isa` names only what the processor has.
+                    Isa::Avx512 => return unsafe { wide $(::<$flag>)? ($($arg),*) },
+                    // SAFETY: the same.
+                    Isa::Avx2 => return unsafe { middle $(::<$flag>)? ($($arg),*) },
+                    _ => {}
                 }
             }
             // SAFETY: the portable lanes need no instruction set.
@@ -280,19 +281,12 @@ macro_rules! vectorise {
                 fn middle($($arg: $ty),*) {
                     $body::<true>($($arg),*);
                 }
-                let fma = is_x86_feature_detected!("fma");
-                if fma
-                    && is_x86_feature_detected!("avx512f")
-                    && is_x86_feature_detected!("avx512bw")
-                    && is_x86_feature_detected!("avx512dq")
-                    && is_x86_feature_detected!("avx512vl")
-                {
-                    // SAFETY: the features were just found.
-                    return unsafe { wide($($arg),*) };
-                }
-                if fma && is_x86_feature_detected!("avx2") {
-                    // SAFETY: the features were just found.
-                    return unsafe { middle($($arg),*) };
+                match isa() {
+                    // SAFETY: `isa` names only what the processor has.
+                    Isa::Avx512 => return unsafe { wide($($arg),*) },
+                    // SAFETY: the same.
+                    Isa::Avx2 => return unsafe { middle($($arg),*) },
+                    _ => {}
                 }
             }
             $body::<false>($($arg),*);

@@ -23,11 +23,11 @@
 //!
 //! Shapes: z, h, t n×d; w one value a directed edge.
 
-use blnn_kernels::norm::add_into;
 use blnn_kernels::rows::{inverse_norms, softmax_weights, weighted_sum};
 use blnn_kernels::{Pattern, SHARDS};
 
 use super::Representations;
+use super::both_views::sum_of_targets;
 use crate::nn::{Direction, Gradient, Op, Ports, Run, Tape, Var};
 
 /// The objective of the paper.
@@ -47,10 +47,11 @@ pub(super) fn published_code(
     temperature: f32,
     h: Representations,
 ) -> Vec<Direction> {
-    let [own, target] = [(); 2].map(|()| tape.matrix(h.nodes, h.width, false));
+    let own = sum_of_targets(tape, h);
+    let target = tape.matrix(h.nodes, h.width, false);
     tape.push(PublishedAttend {
         targets: h.target,
-        own,
+        both: own,
         output: target,
         temperature,
         weights: Vec::new(),
@@ -110,13 +111,13 @@ fn longest_row(adjacency: &Pattern) -> usize {
     adjacency.offsets().windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
 }
 
-/// `c = a + b`, `T_s = c_s + Σ_e w_(s,e) c_e` with the published code's weights.
+/// `T_s = c_s + Σ_e w_(s,e) c_e`, `c = a + b`, with the published code's weights.
 #[derive(Debug)]
 struct PublishedAttend {
     /// a and b.
     targets: [Var; 2],
     /// c
-    own: Var,
+    both: Var,
     /// T
     output: Var,
     temperature: f32,
@@ -147,19 +148,15 @@ impl PublishedAttend {
 
 impl Op for PublishedAttend {
     fn ports(&self) -> Ports {
-        let (reads, writes) = (self.targets.to_vec(), vec![self.own, self.output]);
+        let (reads, writes) = ([&self.targets[..], &[self.both]].concat(), vec![self.output]);
         Ports { reads, writes, keeps: vec![], in_place: false, gradient: Gradient::None }
     }
 
     fn forward(&mut self, run: &mut Run<'_>) {
-        let [mut own, mut out] = [self.own, self.output].map(|var| run.memory.take_value(var));
-        let [a, b] = self.targets.map(|var| run.memory.value(var));
-        let partition = run.views.partition();
-        run.threads.for_each_cell(partition, [&mut own], |cell, [out]| {
-            add_into(a.cell(&cell), b.cell(&cell), out);
-        });
+        let mut out = run.memory.take_value(self.output);
         self.weigh(run);
-        let (adjacency, reverse, c) = (run.views.adjacency(), run.views.reverse(), &own);
+        let (c, partition) = (run.memory.value(self.both), run.views.partition());
+        let (adjacency, reverse) = (run.views.adjacency(), run.views.reverse());
         let weights = &self.weights;
         self.by_anchor.clear();
         self.by_anchor.extend(reverse.iter().map(|&k| weights[k as usize]));
@@ -170,7 +167,6 @@ impl Op for PublishedAttend {
                 weighted_sum(adjacency, s, &by_anchor[adjacency.range(s)], c, rows, slot);
             }
         });
-        run.memory.put_value(self.own, own);
         run.memory.put_value(self.output, out);
         run.clock.mark("attention");
     }

@@ -10,6 +10,7 @@
 
 mod bgrl;
 mod blnn;
+mod both_views;
 mod neighbours;
 
 use crate::error::Result;
@@ -33,8 +34,7 @@ pub(crate) struct Representations {
 /// Which views the online network predicts from.
 pub(crate) fn predicting_views(plan: &Plan) -> [bool; 2] {
     // The published code of BLNN throws view 2's prediction away.
-    let published = plan.method == Method::Blnn && plan.objective == Objective::PublishedCode;
-    [true, !published]
+    [true, plan.objective != Objective::PublishedCode]
 }
 
 /// The constant of the objective: it changes no gradient, and makes the reported loss that of
@@ -62,7 +62,7 @@ pub(crate) fn directions(
         (Method::Blnn, Objective::PublishedCode) => {
             Ok(blnn::published_code(tape, plan.temperature, h))
         }
-        (Method::BgrlNoisy, _) => Ok(neighbours::noisy(tape, graph, h)),
-        (Method::BgrlClean, _) => neighbours::clean(tape, graph, h),
+        (Method::BgrlNoisy, form) => Ok(neighbours::noisy(tape, graph, form, h)),
+        (Method::BgrlClean, form) => neighbours::clean(tape, graph, form, h),
     }
 }

@@ -8,21 +8,38 @@
 //!
 //! An empty `P_i` contributes nothing. The paper does not say how the pairs are weighted; equal
 //! weights that sum to one a node are our reading of it.
+//!
+//! With `objective = "published-code"` they stand beside that form of BLNN instead, which has one
+//! prediction, the targets of both views and weights that sum to one for each neighbour ([`super::blnn`]):
+//!
+//! `L = 2 − (1/n) Σ_i u_i·c_i − (1/n) Σ_(s,e), e∈P_s (1/|{s : e∈P_s}|) u_s·c_e`, `c = a + b`
 
 use blnn_kernels::rows::weighted_sum;
 
 use super::Representations;
+use super::both_views::sum_of_targets;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::nn::{Direction, Gradient, Op, Ports, Run, Tape, Var};
+use crate::plan::Objective;
 
 /// All neighbours as positives.
-pub(super) fn noisy(tape: &mut Tape, graph: &Graph, h: Representations) -> Vec<Direction> {
-    directions(tape, &weights(graph, |_, _| true), h)
+pub(super) fn noisy(
+    tape: &mut Tape,
+    graph: &Graph,
+    form: Objective,
+    h: Representations,
+) -> Vec<Direction> {
+    directions(tape, &weights(graph, form, |_, _| true), form, h)
 }
 
 /// The neighbours of the same class as positives.
-pub(super) fn clean(tape: &mut Tape, graph: &Graph, h: Representations) -> Result<Vec<Direction>> {
+pub(super) fn clean(
+    tape: &mut Tape,
+    graph: &Graph,
+    form: Objective,
+    h: Representations,
+) -> Result<Vec<Direction>> {
     let Some(labels) = graph.labels() else {
         let message = if graph.without_label() > 0 {
             "bgrl-clean is an oracle that needs a label of every node, and some have none; use \
@@ -32,29 +49,44 @@ pub(super) fn clean(tape: &mut Tape, graph: &Graph, h: Representations) -> Resul
         };
         return Err(Error::new(ErrorKind::Config, message).at(graph.name()));
     };
-    Ok(directions(tape, &weights(graph, |i, j| labels[i] == labels[j]), h))
+    Ok(directions(tape, &weights(graph, form, |i, j| labels[i] == labels[j]), form, h))
 }
 
-/// `1/|P_i|` for each entry (i, j) with j in `P_i`, 0 for the others.
-fn weights(graph: &Graph, positive: impl Fn(usize, usize) -> bool) -> Vec<f32> {
+/// A weight for each entry (i, j) with j in `P_i`, 0 for the others: `1/|P_i|`, or in the published
+/// code's form `1/|P_j|`, which is the number of anchors of j because neighbours are mutual.
+fn weights(graph: &Graph, form: Objective, positive: impl Fn(usize, usize) -> bool) -> Vec<f32> {
     let adjacency = graph.adjacency();
-    let of_row = |i: usize| {
-        let is = |&j: &u32| positive(i, j as usize);
-        let count = adjacency.row(i).iter().filter(|j| is(j)).count();
-        let weight = 1.0 / count.max(1) as f32;
-        adjacency.row(i).iter().map(move |j| if is(j) { weight } else { 0.0 }).collect::<Vec<_>>()
+    let count = |i: usize| adjacency.row(i).iter().filter(|&&j| positive(i, j as usize)).count();
+    let counts: Vec<usize> = (0..graph.nodes()).map(count).collect();
+    let weight = |i: usize, j: usize| {
+        let grouped_by = if form == Objective::PublishedCode { j } else { i };
+        if positive(i, j) { 1.0 / counts[grouped_by] as f32 } else { 0.0 }
     };
-    (0..graph.nodes()).flat_map(of_row).collect()
+    let of_row = |i: usize| adjacency.row(i).iter().map(move |&j| (i, j as usize));
+    (0..graph.nodes()).flat_map(of_row).map(|(i, j)| weight(i, j)).collect()
 }
 
-fn directions(tape: &mut Tape, weights: &[f32], h: Representations) -> Vec<Direction> {
-    let mut towards = |v: usize| {
-        let own = h.target[1 - v];
+fn directions(
+    tape: &mut Tape,
+    weights: &[f32],
+    form: Objective,
+    h: Representations,
+) -> Vec<Direction> {
+    let towards = |tape: &mut Tape, online: Var, own: Var| {
         let target = tape.matrix(h.nodes, h.width, false);
         tape.push(AddNeighbours { targets: own, output: target, weights: weights.to_vec() });
-        Direction { online: h.online[v], target, own }
+        Direction { online, target, own }
     };
-    vec![towards(0), towards(1)]
+    match form {
+        Objective::Paper => {
+            let pairs = [(h.online[0], h.target[1]), (h.online[1], h.target[0])];
+            pairs.map(|(online, own)| towards(tape, online, own)).into()
+        }
+        Objective::PublishedCode => {
+            let both = sum_of_targets(tape, h);
+            vec![towards(tape, h.online[0], both)]
+        }
+    }
 }
 
 /// `T_i = y_i + Σ_{j∈N_i} w_ij y_j` with fixed weights.

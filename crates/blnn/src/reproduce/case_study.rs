@@ -96,8 +96,11 @@ fn attention(
     };
     let norm = |i: usize| dot(i, i).sqrt().max(f64::MIN_POSITIVE);
     let cosine = |j: usize| dot(anchor, j) / (norm(anchor) * norm(j));
-    let scores = adjacency.row(anchor).iter().map(|&j| (cosine(j as usize) / temperature).exp());
-    let scores: Vec<f64> = scores.collect();
+    let logits: Vec<f64> =
+        adjacency.row(anchor).iter().map(|&j| cosine(j as usize) / temperature).collect();
+    // Without the largest taken off, a low temperature overflows.
+    let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let scores: Vec<f64> = logits.iter().map(|logit| (logit - largest).exp()).collect();
     let total: f64 = scores.iter().sum();
     scores.iter().map(|score| (score / total) as f32).collect()
 }

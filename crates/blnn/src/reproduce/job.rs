@@ -71,11 +71,13 @@ impl TrainingJob {
         if let Some(epochs) = epochs {
             config.flag("epochs", epochs as u64);
         }
-        let preset_temperature = config.resolve(dataset)?.temperature;
         if let Some(temperature) = variant.temperature {
             config.assign(&format!("temperature={temperature}"))?;
         }
         let plan = config.resolve(dataset)?;
+        let mut preset = Config::new();
+        preset.flag("method", variant.method.name());
+        let preset_temperature = preset.resolve(dataset)?.temperature;
         Ok(Self { dataset, plan, settings: options.settings.clone(), preset_temperature })
     }
 
@@ -92,17 +94,21 @@ impl TrainingJob {
     /// The method as tables name it.
     pub fn label(&self) -> &'static str {
         match (self.plan.method, self.plan.objective) {
-            (Method::Bgrl, _) => "BGRL",
-            (Method::BgrlNoisy, _) => "BGRL, noisy",
-            (Method::BgrlClean, _) => "BGRL, clean",
-            (Method::Blnn, Objective::Paper) => "BLNN",
+            (Method::BgrlNoisy, Objective::PublishedCode) => "BGRL, noisy (published code)",
+            (Method::BgrlClean, Objective::PublishedCode) => "BGRL, clean (published code)",
             (Method::Blnn, Objective::PublishedCode) => "BLNN (published code)",
+            _ => self.published_label(),
         }
     }
 
     /// The method's name in the published tables.
     pub fn published_label(&self) -> &'static str {
-        if self.plan.method == Method::Blnn { "BLNN" } else { self.label() }
+        match self.plan.method {
+            Method::Bgrl => "BGRL",
+            Method::BgrlNoisy => "BGRL, noisy",
+            Method::BgrlClean => "BGRL, clean",
+            Method::Blnn => "BLNN",
+        }
     }
 
     /// τ, for the method that has one.
@@ -119,10 +125,10 @@ impl TrainingJob {
     pub fn key(&self) -> String {
         let Plan { method, objective, seed, epochs, .. } = &self.plan;
         let mut key = format!("{}-{}", self.dataset, method.name());
+        if *objective != Objective::Paper {
+            let _ = write!(key, "-{}", objective.name());
+        }
         if let Some(temperature) = self.temperature() {
-            if *objective != Objective::Paper {
-                let _ = write!(key, "-{}", objective.name());
-            }
             let _ = write!(key, "-t{temperature}");
         }
         let _ = write!(key, "-seed{seed}-{epochs}epochs");
@@ -138,17 +144,22 @@ impl TrainingJob {
 
     /// The command that trains this very model.
     pub fn command(&self, eval_every: usize) -> String {
-        let Plan { method, objective, seed, epochs, .. } = &self.plan;
+        let Plan { method, objective, precision, seed, epochs, .. } = &self.plan;
         let mut command = format!("blnn train {} --method {}", self.dataset, method.name());
-        if *method == Method::Blnn && *objective != Objective::Paper {
+        if *objective != Objective::Paper {
             let _ = write!(command, " --set objective={}", objective.name());
         }
-        for setting in &self.settings {
-            let _ = write!(command, " --set {setting}");
+        let is_temperature = |setting: &&String| setting.trim_start().starts_with("temperature");
+        for setting in self.settings.iter().filter(|setting| !is_temperature(setting)) {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "=._+-".contains(c);
+            let quote = if setting.chars().all(plain) { "" } else { "'" };
+            let _ = write!(command, " --set {quote}{setting}{quote}");
         }
         if let Some(temperature) = self.temperature().filter(|_| !self.has_preset_temperature()) {
             let _ = write!(command, " --set temperature={temperature}");
         }
+        // On a machine with a matrix unit, training would choose another arithmetic by itself.
+        let _ = write!(command, " --precision {}", precision.name());
         command + &format!(" --epochs {epochs} --seed {seed} --eval-every {eval_every}")
     }
 
@@ -240,7 +251,11 @@ fn variants(target: Target, options: &Options) -> Vec<Variant> {
         options.objectives.iter().map(of).collect::<Vec<_>>()
     };
     let bgrl = vec![plain(Method::Bgrl)];
-    let ablations = vec![plain(Method::BgrlNoisy), plain(Method::BgrlClean)];
+    let ablation = |method: Method| {
+        let of = move |&objective: &Objective| Variant { objective, ..plain(method) };
+        options.objectives.iter().map(of).collect::<Vec<_>>()
+    };
+    let ablations = [ablation(Method::BgrlNoisy), ablation(Method::BgrlClean)].concat();
     match target {
         Target::Datasets => vec![],
         Target::Classification | Target::Clustering | Target::Similarity | Target::Map => {
@@ -284,8 +299,8 @@ mod tests {
         assert_eq!(keys, wanted);
         assert_eq!(
             jobs[4].command(250),
-            "blnn train photo --method blnn --set objective=published-code --epochs 10000 \
-             --seed 1 --eval-every 250"
+            "blnn train photo --method blnn --set objective=published-code --precision f32 \
+             --epochs 10000 --seed 1 --eval-every 250"
         );
         assert_eq!(jobs[0].default_cadence(), 250);
     }
@@ -301,7 +316,7 @@ mod tests {
         assert_eq!(keys(Target::Temperature, "cs", &options)[0], "cs-bgrl-seed1-40epochs");
         let jobs = jobs_of(&options, Target::Temperature, "cs").unwrap();
         assert!(jobs[8].has_preset_temperature() && !jobs[7].has_preset_temperature());
-        assert!(jobs[7].command(5).contains("--set temperature=0.7 --epochs 40"));
+        assert!(jobs[7].command(5).contains("--set temperature=0.7 --precision f32 --epochs 40"));
         assert_eq!(jobs[7].default_cadence(), 5);
     }
 
@@ -311,6 +326,32 @@ mod tests {
         options.settings = vec!["statistics=last-view".into(), "edge_drop=[0.1, 0.2]".into()];
         let keys = keys(Target::CaseStudy, "cora", &options);
         assert!(keys[0].ends_with("epochs-statistics=last-view-edge_drop=_0.1_0.2_"), "{keys:?}");
+        let command = jobs_of(&options, Target::CaseStudy, "cora").unwrap()[0].command(250);
+        let set = "--set statistics=last-view --set 'edge_drop=[0.1, 0.2]' --precision f32";
+        assert!(command.contains(set), "{command}");
+    }
+
+    #[test]
+    fn the_authors_temperature_is_theirs_whatever_was_set() {
+        let mut options = Options::new("out");
+        options.settings = vec!["temperature=0.5".into()];
+        options.temperatures = vec![0.5, 1.9];
+        let jobs = jobs_of(&options, Target::Temperature, "photo").unwrap();
+        assert!(!jobs[1].has_preset_temperature() && jobs[2].has_preset_temperature());
+        assert!(jobs[1].command(250).contains("--set temperature=0.5 --precision"));
+        let jobs = jobs_of(&options, Target::CaseStudy, "photo").unwrap();
+        assert!(jobs[0].command(250).contains(" blnn --set temperature=0.5 --precision"));
+    }
+
+    #[test]
+    fn ablations_follow_the_form_of_the_objective() {
+        let mut options = Options::new("out");
+        options.objectives = vec![Objective::PublishedCode];
+        let jobs = jobs_of(&options, Target::Ablation, "photo").unwrap();
+        assert_eq!(jobs[2].key(), "photo-bgrl-noisy-published-code-seed1-10000epochs");
+        assert_eq!(jobs[2].label(), "BGRL, noisy (published code)");
+        assert_eq!(jobs[2].published_label(), "BGRL, noisy");
+        assert!(jobs[3].command(250).contains("bgrl-clean --set objective=published-code"));
     }
 
     #[test]

@@ -28,7 +28,7 @@ Arrays (n = 37 nodes, E directed entries, F = 23 features, T = 5 steps)
     buffers.{last_view,averaged}.norm{1,2}.{mean,var}
         running statistics after the two online passes of step 1, momentum 0.99 and 0.01
     loss.<key> [3], grad.<key>.<parameter>       step 1: total, node term, neighbour term
-        key in bgrl, blnn_paper, blnn_code, bgrl_noisy, bgrl_clean
+        key in bgrl, blnn_paper, blnn_code, bgrl_{noisy,clean}, bgrl_{noisy,clean}_code
     traj.<key>.loss [T,3]                        bgrl, blnn_paper and blnn_code only
     traj.<key>.step{1,2,5}.<parameter>           after AdamW and the target's moving average;
                                                  the rate of step 1 is zero: only the target moves
@@ -320,7 +320,26 @@ def bgrl_clean(inputs, o):
     return with_equal_positives(inputs.adjacency & same_class, o)
 
 
-OBJECTIVES = [bgrl, blnn_paper, blnn_code, bgrl_noisy, bgrl_clean]
+def with_equal_anchors(positives, o):
+    """The published code's form: one prediction, both targets, columns of weights sum to one."""
+    positives = torch.tensor(positives, dtype=o["z1"].dtype)
+    w = positives / positives.sum(0, keepdim=True).clamp(min=1)
+    u, a, b = (F.normalize(o[k], p=2, dim=1) for k in ("z1", "t1", "t2"))
+    node = 2 - (u * b).sum(1).mean() - (u * a).sum(1).mean()
+    return node, -(w * (u @ (a + b).T)).sum() / NODES
+
+
+def bgrl_noisy_code(inputs, o):
+    return with_equal_anchors(inputs.adjacency, o)
+
+
+def bgrl_clean_code(inputs, o):
+    same_class = inputs.labels[:, None] == inputs.labels[None, :]
+    return with_equal_anchors(inputs.adjacency & same_class, o)
+
+
+ABLATIONS = [bgrl_noisy, bgrl_clean, bgrl_noisy_code, bgrl_clean_code]
+OBJECTIVES = [bgrl, blnn_paper, blnn_code, *ABLATIONS]
 TRAJECTORIES = [bgrl, blnn_paper, blnn_code]
 
 
@@ -425,6 +444,9 @@ def check_closed_forms(inputs, o):
         blnn_code: (2, c + wc @ c, torch.zeros_like(a)),
         bgrl_noisy: (2, b + noisy @ b, a + noisy @ a),
         bgrl_clean: (2, b + clean @ b, a + clean @ a),
+        # Both sets of positives are symmetric, so weights by neighbour are those by anchor, turned.
+        bgrl_noisy_code: (2, c + noisy.T @ c, torch.zeros_like(a)),
+        bgrl_clean_code: (2, c + clean.T @ c, torch.zeros_like(a)),
     }
     for objective, (constant, pull1, pull2) in pulls.items():
         check_closed_form(objective, inputs, o, constant, (pull1, pull2))

@@ -146,12 +146,12 @@ fn distinct(blocks: &[Vec<[i64; 2]>]) -> Vec<i64> {
         return Vec::new();
     };
     let count: usize = blocks.iter().map(|block| 2 * block.len()).sum();
-    // Eighteen digits at most, so the distance fits.
-    let span = (most - least) as usize;
+    // The distance of two signed numbers fits an unsigned one.
+    let span = most.abs_diff(least) as usize;
     if span / 64 <= 2 * count + 1024 {
         let mut seen = vec![0_u64; span / 64 + 1];
         for number in numbers() {
-            let place = (number - least) as usize;
+            let place = number.abs_diff(least) as usize;
             seen[place / 64] |= 1 << (place % 64);
         }
         let places = (0..=span).filter(|place| seen[place / 64] >> (place % 64) & 1 == 1);

@@ -121,8 +121,8 @@ impl Numbers {
     fn new(ids: &[i64]) -> Result<Self, usize> {
         let least = ids.iter().copied().min().unwrap_or(0);
         let most = ids.iter().copied().max().unwrap_or(0);
-        // Both have at most eighteen digits, so their distance fits.
-        let span = (most - least) as usize;
+        // The distance of two signed numbers fits an unsigned one.
+        let span = most.abs_diff(least) as usize;
         if span > 8 * ids.len() + 1024 {
             let mut map = HashMap::with_capacity(ids.len());
             for (row, &id) in ids.iter().enumerate() {
