@@ -211,7 +211,7 @@ pub(crate) struct SettingArgs {
     pub(crate) epochs: Option<i64>,
 
     /// Seed of all random draws
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
 
     /// Arithmetic of the training: auto, f32 or bf16 [default: auto]

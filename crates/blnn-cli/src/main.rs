@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         Command::Similar(args) => commands::similar::run(args),
         Command::Bench(args) => commands::bench::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
-        Command::Completions(args) => Ok(commands::shell::completions(args)),
+        Command::Completions(args) => commands::shell::completions(args),
         Command::Man(args) => commands::shell::man(args),
         Command::Reproduce(args) => commands::reproduce::run(args),
         Command::Datasets(args) => commands::datasets::run(args).map(|()| ExitCode::SUCCESS),

@@ -12,6 +12,16 @@ use serde::Serialize;
 /// Scores by name, in percent, as `metrics.jsonl` holds them.
 pub(crate) type Named = BTreeMap<String, f64>;
 
+/// What becomes of scores in a run.
+pub(crate) enum Wanted<'g> {
+    /// They are taken.
+    Scores(Scoring<'g>),
+    /// There are no labels, or nobody wants scores.
+    Nothing,
+    /// There are labels, but they cannot be scored; the reason.
+    Impossible(String),
+}
+
 /// When to score, and against what.
 #[derive(Debug)]
 pub(crate) struct Scoring<'g> {
@@ -32,14 +42,14 @@ impl<'g> Scoring<'g> {
     ///
     /// # Errors
     /// If scores were asked for and the graph has no labels, or too few to score.
-    pub(crate) fn new(
+    pub(crate) fn wanted(
         graph: &'g Graph,
         epochs: usize,
         every: Option<usize>,
         threads: &Threads,
-    ) -> anyhow::Result<Option<Self>> {
+    ) -> anyhow::Result<Wanted<'g>> {
         if every == Some(0) {
-            return Ok(None);
+            return Ok(Wanted::Nothing);
         }
         let plan = EvalPlan {
             tasks: vec![Task::Classify, Task::Cluster, Task::Similar],
@@ -53,12 +63,14 @@ impl<'g> Scoring<'g> {
                 "--eval-every needs labels, and `{}` has none; leave the flag out",
                 graph.name()
             );
-            return Ok(None);
+            return Ok(Wanted::Nothing);
         };
         if let Err(error) = check_labels(&labels.classes, graph.splits(), &plan) {
-            return if every.is_none() { Ok(None) } else { Err(error.at("--eval-every").into()) };
+            let refused = every.is_some();
+            anyhow::ensure!(!refused, error.at("--eval-every"));
+            return Ok(Wanted::Impossible(error.to_string()));
         }
-        Ok(Some(Self {
+        Ok(Wanted::Scores(Self {
             every,
             epochs,
             labels,

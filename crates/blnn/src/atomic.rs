@@ -3,8 +3,15 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
+
+/// How the names of temporary files begin and end.
+const PREFIX: &str = ".blnn-";
+const SUFFIX: &str = ".tmp";
+/// No file takes so long to write.
+const ABANDONED: Duration = Duration::from_hours(1);
 
 /// Writes a file through `write` and puts it at `path` in one step.
 ///
@@ -49,6 +56,24 @@ fn replace_in(
     Ok(())
 }
 
+/// Removes the temporary files of processes that were killed while they wrote to `folder`. Young
+/// ones stay: another process may be writing them.
+pub(crate) fn remove_leftovers(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let ours = name.to_str().is_some_and(|n| n.starts_with(PREFIX) && n.ends_with(SUFFIX));
+        let written = entry.metadata().and_then(|data| data.modified());
+        let is_old = written.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > ABANDONED));
+        if ours && is_old {
+            // What cannot be removed does no harm.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// The folder that holds `path`.
 fn folder_of(path: &Path) -> &Path {
     match path.parent() {
@@ -59,7 +84,7 @@ fn folder_of(path: &Path) -> &Path {
 
 fn temporary_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".blnn-").suffix(".tmp");
+    builder.prefix(PREFIX).suffix(SUFFIX);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -96,6 +121,27 @@ mod tests {
         replace(&path, |out| out.write_all(b"new")).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(names(folder.path()), ["a.bin"]);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = std::time::SystemTime::now() - 2 * ABANDONED;
+        for (name, time) in [
+            (".blnn-old.tmp", Some(old)),
+            (".blnn-young.tmp", None),
+            ("mine.tmp", Some(old)),
+            ("model.bin", Some(old)),
+        ] {
+            let file = File::create(folder.path().join(name)).unwrap();
+            if let Some(time) = time {
+                file.set_modified(time).unwrap();
+            }
+        }
+        remove_leftovers(folder.path());
+        let mut left = names(folder.path());
+        left.sort();
+        assert_eq!(left, [".blnn-young.tmp", "mine.tmp", "model.bin"]);
     }
 
     #[test]

@@ -52,5 +52,5 @@ pub use run::{Record, RunFolder};
 pub use run_report::{MapMethod, ReportOptions, report_run};
 pub use sizes::{Attributes, Sizes};
 pub use stored_run::{StoredRun, Summary};
-pub use train::{Job, Observer, Outcome, train};
+pub use train::{Job, Observer, Outcome, check_graph, train};
 pub use trainer::{Step, TensorSource, Trainer};

@@ -121,7 +121,11 @@ impl RunFolder {
         let path = root.join(".lock");
         let file = File::create(&path).map_err(|e| Error::io("create", &path, e))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { root: root.to_owned(), _lock: file }),
+            Ok(()) => {
+                // Whoever left them behind does not hold the lock any more.
+                atomic::remove_leftovers(root);
+                Ok(Self { root: root.to_owned(), _lock: file })
+            }
             Err(TryLockError::WouldBlock) => {
                 let message = format!(
                     "another process is writing to {}; wait for it or choose another folder with \
@@ -216,6 +220,26 @@ impl RunFolder {
         // Structs of numbers and strings have no way to fail.
         let json = serde_json::to_string_pretty(encoding).unwrap_or_default();
         write(&self.features(), &(json + "\n"))
+    }
+
+    /// Starts the files that say what the run is trained on; what a refused or killed attempt left
+    /// is replaced. A folder with a checkpoint keeps its own, which belong to that checkpoint.
+    ///
+    /// # Errors
+    /// If a file cannot be written or removed.
+    pub fn remember(&self, encoding: Option<&Encoding>, files: Option<&OwnGraph>) -> Result<()> {
+        if self.checkpoint().exists() {
+            return Ok(());
+        }
+        for path in [self.features(), self.graph()] {
+            if path.exists() {
+                fs::remove_file(&path).map_err(|e| Error::io("remove", &path, e))?;
+            }
+        }
+        if let Some(encoding) = encoding {
+            self.write_features(encoding)?;
+        }
+        files.map_or(Ok(()), |files| self.write_graph(files))
     }
 
     /// Writes graph.json, with absolute paths, so that the graph is found again from any folder.

@@ -203,6 +203,12 @@ fn health_figures(records: &[Record], width: usize) -> Vec<Figure> {
     vec![figure("Effective rank", rank, &format!("of {width}, spread {:.2}", health.spread))]
 }
 
+/// A number of things, of which there may be one.
+fn counted(count: usize, thing: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{ending}", grouped(count))
+}
+
 fn graph_figures(nodes: usize, graph: Option<&Graph>) -> Vec<Figure> {
     let Some(graph) = graph else {
         return vec![figure("Nodes", grouped(nodes), "")];
@@ -210,8 +216,8 @@ fn graph_figures(nodes: usize, graph: Option<&Graph>) -> Vec<Figure> {
     // A self-loop is stored once, any other edge twice.
     let edges = grouped(usize::midpoint(graph.entries(), graph.self_loops()));
     let mut figures = vec![
-        figure("Nodes", grouped(nodes), &format!("{} features", grouped(graph.features().cols()))),
-        figure("Edges", edges, &format!("{} isolated nodes", grouped(graph.isolated_nodes()))),
+        figure("Nodes", grouped(nodes), &counted(graph.features().cols(), "feature")),
+        figure("Edges", edges, &counted(graph.isolated_nodes(), "isolated node")),
     ];
     if let Some(share) = graph.edge_homophily() {
         let note = format!("of edges stay within one of {} classes", graph.classes());

@@ -12,6 +12,7 @@ use crate::collapse::{Health, possible_rank};
 use crate::config::KEYS;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
+use crate::method;
 use crate::plan::{Kernels, Method, Plan, Precision};
 use crate::run::{Metrics, Record, RunFolder};
 use crate::trainer::{Step, Trainer};
@@ -104,6 +105,14 @@ pub struct Outcome {
     pub last: Option<Record>,
     /// Seconds spent by this process, all included.
     pub seconds: f64,
+}
+
+/// Refuses what [`train`] would refuse of a graph, before anything is written or removed for it.
+///
+/// # Errors
+/// If the graph has no edges, or the method needs labels that it does not have.
+pub fn check_graph(graph: &Graph, plan: &Plan) -> Result<()> {
+    method::check(plan.method, graph)
 }
 
 /// Trains until all epochs of the plan are done or the observer ends the run. If the folder

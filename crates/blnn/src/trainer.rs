@@ -8,7 +8,7 @@ use blnn_kernels::{Matrix, Panels, Threads};
 
 use self::inference::running_names;
 use crate::augment::Views;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::graph::Graph;
 use crate::method::{self, Representations};
 use crate::nn::{
@@ -79,10 +79,7 @@ impl Trainer {
 
     /// The trainer that works on the graph's nodes in the given order.
     fn in_order(graph: &Graph, plan: &Plan, threads: &Threads, order: Order) -> Result<Self> {
-        if graph.entries() == 0 {
-            let message = "the graph has no edges, so there is nothing to learn from neighbours";
-            return Err(Error::new(ErrorKind::Shape, message).at(graph.name()));
-        }
+        method::check(plan.method, graph)?;
         let graph = &reordered(graph, &order)?;
         let features = graph.features().cols();
         let shape = Shape {

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use blnn::Graph;
 use blnn::data::{self, Counts, Dataset, FetchOptions, PaperRow, fetch, folders};
 use blnn_kernels::Threads;
@@ -39,7 +39,7 @@ enum Action {
     /// Print the sizes of graphs beside the paper's.
     Info {
         /// Known graphs, or graphs in one file each.
-        #[arg(required_unless_present = "edges", value_name = "GRAPH")]
+        #[arg(value_name = "GRAPH")]
         graphs: Vec<String>,
         #[command(flatten)]
         own: Box<OwnGraphArgs>,
@@ -92,6 +92,11 @@ pub(crate) fn run(args: &DatasetsArgs) -> Result<()> {
     match &args.action {
         Action::List { format } => list(*format, &folders),
         Action::Info { graphs, own, verify, format } => {
+            ensure!(
+                !graphs.is_empty() || own.edges.is_some(),
+                "name a graph, or the file of its edges with --edges; `blnn datasets list` shows \
+                 the known graphs"
+            );
             let named: Vec<Option<&str>> = match graphs.as_slice() {
                 [] => vec![None],
                 graphs => graphs.iter().map(|graph| Some(graph.as_str())).collect(),

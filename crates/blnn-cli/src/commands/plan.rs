@@ -231,7 +231,8 @@ fn rows(
     }
     rows.extend(found.pace.iter().map(|pace| ("time", time_line(pace, subject, plan))));
     rows.push(("disk", format!("about {} in the run folder", bytes(found.disk))));
-    rows.extend(next_line(args).map(|line| ("next", line)));
+    let fits = available.is_none_or(|available| available.bytes >= peak);
+    rows.extend(next_line(args).filter(|_| fits).map(|line| ("next", line)));
     Ok(rows)
 }
 

@@ -33,13 +33,12 @@ pub(crate) struct ManArgs {
     folder: PathBuf,
 }
 
-pub(crate) fn completions(args: &CompletionsArgs) -> ExitCode {
+pub(crate) fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     let mut command = Cli::command();
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "blnn", &mut script);
-    // A reader that has seen enough, such as `head`, is no failure.
-    let _ = io::Write::write_all(&mut io::stdout(), &script);
-    ExitCode::SUCCESS
+    io::Write::write_all(&mut io::stdout(), &script)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn man(args: &ManArgs) -> anyhow::Result<ExitCode> {

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blnn::data::own::{Encoding, OwnGraph};
 use blnn::estimate::{Extras, available_memory, check_memory};
 use blnn::export::{Embedding, Format, Provenance};
 use blnn::{
@@ -18,7 +17,7 @@ use crate::commands::{dataset_name, report};
 use crate::output::{INTERRUPTED, duration, grouped, note, shell_word};
 use crate::own_graph::LoadedGraph;
 use crate::progress::Progress;
-use crate::scoring::{Named, Scoring, Verdict};
+use crate::scoring::{Named, Scoring, Verdict, Wanted};
 
 pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let (plan, root) = resolve(args)?;
@@ -28,6 +27,9 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     }
     let threads = Threads::new(args.machine.threads.into());
     let LoadedGraph { graph, encoding, files } = load(args, &plan, &threads)?;
+    // Whatever can be refused is refused before a run is replaced or begun.
+    blnn::check_graph(&graph, &plan)?;
+    let scoring = Scoring::wanted(&graph, plan.epochs(), args.eval_every, &threads)?;
     let folder = open_folder(args, &root)?;
     let job = Job {
         graph: &graph,
@@ -36,9 +38,13 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         folder: &folder,
         log_every: args.log_every as usize,
     };
-    let scoring = Scoring::new(&graph, plan.epochs(), args.eval_every, &threads)?;
+    let (scoring, unscored) = match scoring {
+        Wanted::Scores(scoring) => (Some(scoring), None),
+        Wanted::Nothing => (None, None),
+        Wanted::Impossible(reason) => (None, Some(reason)),
+    };
     let mut progress = Progress::new(plan.epochs(), scoring)?;
-    remember(&folder, encoding.as_ref(), files.as_ref())?;
+    folder.remember(encoding.as_ref(), files.as_ref())?;
     if args.tensorboard {
         progress = progress.with_events(folder.tensorboard());
     }
@@ -56,12 +62,15 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
             plan.epochs(),
             resume_command(args, &root)
         ));
+        if args.json {
+            print_summary(args, &folder, &outcome, &Written::default())?;
+        }
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let saved = export(args, &folder, &graph, &plan)?;
     let report =
         if args.no_report { None } else { report::after_training(folder.root(), &graph, &threads) };
-    print_summary(args, &folder, &outcome, &Written { saved, report })?;
+    print_summary(args, &folder, &outcome, &Written { saved, report, unscored })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -75,22 +84,6 @@ fn load(args: &TrainArgs, plan: &Plan, threads: &Threads) -> anyhow::Result<Load
     let loaded = args.own.load(args.graph.as_deref(), data_dir, threads)?;
     refuse_too_large(args, &Sizes::of(&loaded.graph), plan)?;
     Ok(loaded)
-}
-
-/// Keeps how the features were made and where the files are. A run that is resumed has both
-/// already, and they must stay if this graph turns out to be another one.
-fn remember(
-    folder: &RunFolder,
-    encoding: Option<&Encoding>,
-    files: Option<&OwnGraph>,
-) -> blnn::Result<()> {
-    if let Some(encoding) = encoding.filter(|_| !folder.features().exists()) {
-        folder.write_features(encoding)?;
-    }
-    match files.filter(|_| !folder.graph().exists()) {
-        Some(files) => folder.write_graph(files),
-        None => Ok(()),
-    }
 }
 
 /// The settings and the folder of the run. A run that is resumed has its own settings beneath
@@ -248,15 +241,34 @@ fn resume_command(args: &TrainArgs, root: &Path) -> String {
     let out = shell_word(root);
     let data = args.machine.data_dir.as_deref();
     let data = data.map_or_else(String::new, |d| format!(" --data-dir {}", shell_word(d)));
-    format!("blnn train {graph}{data} --out {out} --resume")
+    format!("blnn train {graph}{data} --out {out}{} --resume", output_words(args))
+}
+
+/// The flags about what a run writes: its folder does not remember them.
+fn output_words(args: &TrainArgs) -> String {
+    let every = args.eval_every.map(|every| format!(" --eval-every {every}"));
+    let names: Vec<&str> = args.format.iter().map(|format| format.name()).collect();
+    let formats = (!names.is_empty()).then(|| format!(" --format {}", names.join(",")));
+    let mut words: String = [every, formats].into_iter().flatten().collect();
+    for (given, flag) in [
+        (args.tensorboard, " --tensorboard"),
+        (args.no_report, " --no-report"),
+        (args.json, " --json"),
+    ] {
+        words += if given { flag } else { "" };
+    }
+    words
 }
 
 /// What was written beside the embeddings.
+#[derive(Default)]
 struct Written {
     /// Other formats of the embeddings.
     saved: Vec<PathBuf>,
     /// The page.
     report: Option<PathBuf>,
+    /// Why there are no scores, where there are labels.
+    unscored: Option<String>,
 }
 
 fn print_summary(
@@ -271,14 +283,15 @@ fn print_summary(
         let mut object = serde_json::to_value(outcome)?;
         object["scores"] = json!(verdict);
         object["folder"] = json!(folder.root());
-        object["embeddings"] = json!(folder.embeddings());
+        object["embeddings"] = json!(outcome.finished.then(|| folder.embeddings()));
         object["report"] = json!(written.report);
         object["saved"] = json!(written.saved);
         writeln!(out, "{object}")?;
         return Ok(());
     }
     let scores = verdict.iter().flat_map(verdict_rows);
-    let rows = summary(outcome).into_iter().chain(scores);
+    let unscored = written.unscored.iter().map(|reason| ("scores", format!("none: {reason}")));
+    let rows = summary(outcome).into_iter().chain(scores).chain(unscored);
     for (label, value) in rows.chain(what_next(args, folder, outcome, written)) {
         writeln!(out, "{label:<10} {value}")?;
     }
@@ -364,7 +377,7 @@ fn what_next(
         rows.push(("curves", command));
     }
     let train = format!("blnn train {graph} --method {}", other.name());
-    match labels_words(args, outcome) {
+    match labels_words(args, outcome).filter(|_| written.unscored.is_none()) {
         Some(labels) => {
             rows.push(("next", format!("blnn eval {embeddings} --labels {labels}")));
             rows.push(("", train));
@@ -393,7 +406,8 @@ fn labels_words(args: &TrainArgs, outcome: &Outcome) -> Option<String> {
         _ => {
             let scored = outcome.last.as_ref().is_some_and(|last| !last.scores.is_empty());
             let known = blnn::data::find(named(args)).is_some() && own.edges.is_none();
-            (scored || known).then(|| shell_word(Path::new(named(args))))
+            let source = own.edges.as_deref().unwrap_or(Path::new(named(args)));
+            (scored || known).then(|| shell_word(source))
         }
     }
 }

@@ -95,7 +95,8 @@ fn ctrl_c_saves_and_says_how_to_resume() {
         let output = signal_when(&mut train(folder.path(), &LONG), &checkpoint, signal);
         let (code, stdout, stderr) = told(&output);
         assert_eq!((code, stdout.as_str()), (130, ""), "{stderr}");
-        assert!(stderr.contains("blnn train cora --out run --resume"), "{stderr}");
+        let command = "blnn train cora --out run --eval-every 0 --no-report --resume";
+        assert!(stderr.contains(command), "{stderr}");
         assert!(!folder.path().join("run/embeddings.npy").exists());
         if signal == "INT" {
             resume_equals_straight(folder.path());
@@ -210,7 +211,7 @@ fn asking_for_scores_that_cannot_be_is_refused() {
     assert!(stderr.contains("--eval-every"), "{stderr}");
     let (code, stdout, stderr) = finish(&mut scored_train(folder.path(), &arguments[..3]));
     assert_eq!(code, 0, "{stderr}");
-    assert!(!stdout.contains("scores"), "{stdout}");
+    assert!(stdout.contains("scores     none: classify: all 20 nodes have one class"), "{stdout}");
 }
 
 /// The steps of all events in a file, without looking further: each is a length, four bytes, the
@@ -321,4 +322,81 @@ fn a_run_on_another_graph_is_not_continued() {
     let stderr = refusal(train(folder.path(), &arguments).arg("--resume"));
     assert!(stderr.contains("trained on another graph: `ring`"), "{stderr}");
     assert!(stderr.contains("--out"), "{stderr}");
+}
+
+/// A folder with a small graph of people; `salary` tells two tables apart.
+fn people(salary: usize) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let person = |i: usize| format!("p{i},{},{}", (i * i + 1) * salary, ["red", "blue"][i % 2]);
+    let nodes: Vec<String> = (0..6).map(person).collect();
+    let edges: Vec<String> = (0..6).map(|i| format!("p{i},p{}", (i + 1) % 6)).collect();
+    let write = |name: &str, head: &str, rows: &[String]| {
+        std::fs::write(folder.path().join(name), format!("{head}\n{}\n", rows.join("\n"))).unwrap();
+    };
+    write("nodes.csv", "id,salary,team", &nodes);
+    write("edges.csv", "source,target", &edges);
+    std::fs::write(folder.path().join("loops.csv"), "source,target\np1,p1\n").unwrap();
+    folder
+}
+
+const PEOPLE: [&str; 8] =
+    ["--edges", "edges.csv", "--nodes", "nodes.csv", "--epochs", "3", "--out", "run"];
+
+#[test]
+fn a_refused_command_leaves_the_run_that_it_would_replace() {
+    let folder = people(1);
+    let (code, _, stderr) = finish(&mut train(folder.path(), &PEOPLE));
+    assert_eq!(code, 0, "{stderr}");
+    let run = folder.path().join("run");
+    let before = names(&run);
+    let again = |more: &[&'static str]| [&PEOPLE[..], &["--force"], more].concat();
+    for (arguments, fault) in [
+        (again(&["--eval-every", "2"]), "--eval-every needs labels"),
+        (again(&["--eval-every", "2", "--label", "team"]), "too few to split"),
+        (again(&["--method", "bgrl-clean"]), "needs labels"),
+        (vec!["--edges", "loops.csv", "--out", "run", "--force"], "neither features nor edges"),
+    ] {
+        let said = refusal(&mut scored_train(folder.path(), &arguments));
+        assert!(said.contains(fault), "no {fault:?} in {said}");
+        assert_eq!(names(&run), before, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_refused_resume_adds_nothing_to_the_run() {
+    let folder = people(1);
+    let cora = ["cora", "--epochs", "3", "--out", "run"];
+    assert_eq!(finish(&mut train(folder.path(), &cora)).0, 0);
+    let before = names(&folder.path().join("run"));
+    let said = refusal(train(folder.path(), &["edges.csv", "--out", "run"]).arg("--resume"));
+    assert!(said.contains("trained on another graph"), "{said}");
+    assert_eq!(names(&folder.path().join("run")), before);
+}
+
+/// What an attempt without a checkpoint left behind belongs to no weights.
+#[test]
+fn a_run_begun_anew_forgets_how_an_earlier_attempt_made_features() {
+    let [first, second] = [people(1), people(1000)];
+    for folder in [&first, &second] {
+        assert_eq!(finish(&mut train(folder.path(), &PEOPLE)).0, 0);
+    }
+    let run = first.path().join("run");
+    for gone in ["checkpoint.safetensors", "embeddings.npy", "metrics.jsonl", "summary.json"] {
+        std::fs::remove_file(run.join(gone)).unwrap();
+    }
+    let nodes = second.path().join("nodes.csv");
+    std::fs::copy(nodes, first.path().join("nodes.csv")).unwrap();
+    let (code, _, stderr) = finish(train(first.path(), &PEOPLE).arg("--resume"));
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(read(run.join("features.json")), read(second.path().join("run/features.json")));
+}
+
+#[test]
+fn labels_that_cannot_be_scored_are_explained() {
+    let folder = people(1);
+    let labelled = [&PEOPLE[..], &["--label", "team"]].concat();
+    let (code, stdout, stderr) = finish(&mut scored_train(folder.path(), &labelled));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("scores     none: classify: 6 nodes are too few to split"), "{stdout}");
+    assert!(!stdout.contains("blnn eval"), "{stdout}");
 }

@@ -13,7 +13,7 @@ mod blnn;
 mod both_views;
 mod neighbours;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::nn::{Direction, Tape, Var};
 use crate::plan::{Method, Objective, Plan};
@@ -44,6 +44,18 @@ pub(crate) fn constant(plan: &Plan) -> f64 {
         (Method::Blnn, Objective::Paper) => 0.0,
         _ => 2.0,
     }
+}
+
+/// Refuses a graph that lacks what the method needs of it.
+pub(crate) fn check(method: Method, graph: &Graph) -> Result<()> {
+    if graph.entries() == 0 {
+        let message = "the graph has no edges, so there is nothing to learn from neighbours";
+        return Err(Error::new(ErrorKind::Shape, message).at(graph.name()));
+    }
+    if method == Method::BgrlClean {
+        neighbours::all_labels(graph)?;
+    }
+    Ok(())
 }
 
 /// Appends the operations of the plan's method and names its directions.

@@ -40,16 +40,21 @@ pub(super) fn clean(
     form: Objective,
     h: Representations,
 ) -> Result<Vec<Direction>> {
-    let Some(labels) = graph.labels() else {
+    let labels = all_labels(graph)?;
+    Ok(directions(tape, &weights(graph, form, |i, j| labels[i] == labels[j]), form, h))
+}
+
+/// The labels that the oracle needs.
+pub(super) fn all_labels(graph: &Graph) -> Result<&[u32]> {
+    graph.labels().ok_or_else(|| {
         let message = if graph.without_label() > 0 {
             "bgrl-clean is an oracle that needs a label of every node, and some have none; use \
              blnn or bgrl"
         } else {
             "bgrl-clean is an oracle that needs labels, and this graph has none; use blnn or bgrl"
         };
-        return Err(Error::new(ErrorKind::Config, message).at(graph.name()));
-    };
-    Ok(directions(tape, &weights(graph, form, |i, j| labels[i] == labels[j]), form, h))
+        Error::new(ErrorKind::Config, message).at(graph.name())
+    })
 }
 
 /// A weight for each entry (i, j) with j in `P_i`, 0 for the others: `1/|P_i|`, or in the published

@@ -41,6 +41,12 @@ impl Default for TsneOptions {
 }
 
 impl TsneOptions {
+    /// The perplexity that a map of so many points has.
+    pub fn perplexity_of(&self, points: usize) -> f64 {
+        let most = points.saturating_sub(1) as f64 / NEIGHBOURS_PER_PERPLEXITY;
+        self.perplexity.min(most).max(1.0)
+    }
+
     fn check(&self) -> Result<()> {
         if self.perplexity.is_finite() && self.perplexity >= 1.0 {
             return Ok(());
@@ -71,7 +77,7 @@ pub fn tsne(
     if n < 2 {
         return Ok(start);
     }
-    let perplexity = options.perplexity.min((n - 1) as f64 / NEIGHBOURS_PER_PERPLEXITY).max(1.0);
+    let perplexity = options.perplexity_of(n);
     let k = ((perplexity * NEIGHBOURS_PER_PERPLEXITY) as usize).min(n - 1);
     let neighbours = search.all(k, threads, &mut |_, _| ());
     let affinities = Affinities::new(&neighbours, n, k, perplexity, threads);

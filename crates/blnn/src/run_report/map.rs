@@ -63,9 +63,9 @@ fn cosine_word(neighbour: Neighbour) -> u16 {
 fn note(method: MapMethod, shown: usize, all: usize) -> String {
     let how = match method {
         MapMethod::Tsne => format!(
-            "t-SNE of the embeddings (perplexity {}, {} steps from PCA): near nodes \
+            "t-SNE of the embeddings (perplexity {:.0}, {} steps from PCA): near nodes \
              are alike; distances between far groups mean little.",
-            TsneOptions::default().perplexity,
+            TsneOptions::default().perplexity_of(shown),
             TsneOptions::default().iterations
         ),
         MapMethod::Pca => "PCA: the two directions in which the embeddings, scaled to length one, \

@@ -71,7 +71,7 @@ function chartOption(chart, variant) {
       type: bars ? "category" : "value", data: bars ? variant.categories : undefined,
       min: bars ? undefined : "dataMin", max: bars ? undefined : "dataMax",
       splitLine: { show: false },
-      axisLabel: { ...axisLines().axisLabel, width: 110, overflow: "truncate", rotate: tilted ? 22 : 0, interval: tilted ? 0 : "auto", formatter: bars ? undefined : (v) => grouped(v) },
+      axisLabel: { ...axisLines().axisLabel, width: 110, overflow: "truncate", rotate: tilted ? 22 : 0, interval: bars && !chart.percent ? 0 : "auto", formatter: bars ? undefined : (v) => grouped(v) },
     },
     yAxis: {
       ...axisLines(), ...axisText(chart.y_label), nameGap: 38, type: "value", scale: !bars,
