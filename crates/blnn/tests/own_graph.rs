@@ -94,14 +94,37 @@ fn gzip_tabs_and_quotes_change_nothing() {
     let place = Place::new();
     let plain = labelled(place.put("e.csv", EDGES), place.put("n.csv", NODES));
     let wanted = load(&plain).unwrap().graph.fingerprint();
-    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    packed.write_all(EDGES.replace(',', "\t").as_bytes()).unwrap();
-    let packed = place.put("e.tsv.gz", packed.finish().unwrap());
+    let packed = place.put("e.tsv.gz", gzip(EDGES.replace(',', "\t").as_bytes()));
     let quoted = NODES.replace("ann", "\"ann\"").replace('\n', "\r\n").replace(',', ";");
     let other = labelled(packed, place.put("n.txt", quoted));
     let loaded = load(&other).unwrap();
     assert_eq!(loaded.graph.fingerprint(), wanted);
     assert_eq!(loaded.graph.name(), "e");
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(bytes).unwrap();
+    packed.finish().unwrap()
+}
+
+#[test]
+fn everything_may_be_packed_with_gzip() {
+    let place = Place::new();
+    let edges = place.put("e.csv", "3,7\n9,3\n");
+    let plain = labelled(edges.clone(), place.put("n.parquet", parquet_nodes()));
+    let packed = labelled(edges, place.put("n.gz", gzip(&parquet_nodes())));
+    let wanted = load(&plain).unwrap().graph.fingerprint();
+    assert_eq!(load(&packed).unwrap().graph.fingerprint(), wanted);
+    let matrix = place.put("x.npz.gz", gzip(&scipy("csr").stored()));
+    assert_eq!(load(&OwnGraph::new(matrix)).unwrap().graph.nodes(), 3);
+    for (bytes, wanted) in [
+        (&b"BZh91AY&SY\x01\x02"[..], "e.csv: is packed with bzip2, which is not read; unpack"),
+        (&gzip(b"\x28\xb5\x2f\xfd\x04"), "e.csv: is packed with zstd"),
+    ] {
+        let text = refusal(&OwnGraph::new(place.put("e.csv", bytes)));
+        assert!(text.contains(wanted), "{text}");
+    }
 }
 
 /// Row groups of two rows.

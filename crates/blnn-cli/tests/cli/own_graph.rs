@@ -141,3 +141,31 @@ fn damaged_parquet_is_an_error_without_a_panic() {
         );
     }
 }
+
+/// What comes through a pipe is the whole table, its first bytes included.
+#[cfg(unix)]
+#[test]
+fn pipes_are_read_as_files_are() {
+    let folder = tempfile::tempdir().unwrap();
+    put_tables(folder.path());
+    let script = "mkfifo fifo; cat edges.csv > fifo & cat nodes.csv | \
+                  \"$0\" datasets info --format json --edges fifo --nodes /dev/stdin --label topic";
+    let mut piped = std::process::Command::new("sh");
+    piped.args(["-c", script, env!("CARGO_BIN_EXE_blnn")]).current_dir(folder.path());
+    let (code, piped, stderr) = finish(&mut piped);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("fifo: text separated by comma, with a header; `from` → `to`"));
+    let info = ["datasets", "info", "--format", "json"];
+    let (_, plain, _) = finish(blnn(folder.path()).args(info).args(FILES));
+    let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    for key in ["nodes", "entries", "features", "classes"] {
+        assert_eq!(parsed(&piped)[key], parsed(&plain)[key], "{key}");
+    }
+    // A wrong end is told with its line, for which the table is looked at again.
+    let script =
+        "printf 'a0,b0\na1,zz\n' | \"$0\" datasets info --edges /dev/stdin --nodes nodes.csv";
+    let mut wrong = std::process::Command::new("sh");
+    wrong.args(["-c", script, env!("CARGO_BIN_EXE_blnn")]).current_dir(folder.path());
+    let stderr = refusal(&mut wrong);
+    assert!(stderr.contains("/dev/stdin: line 2: the target `zz`"), "{stderr}");
+}

@@ -12,6 +12,7 @@ use super::ids::NodeIds;
 use super::known::{Known, Unseen};
 use super::matrices::WholeGraph;
 use super::node_table::LabelColumn;
+use super::source::Source;
 use super::structural::{self, Structural};
 use super::understood::{FeatureSource, FileNote, IdKind, LabelNote, Understood};
 use super::{Loaded, OwnGraph, Why, name_of, saved};
@@ -57,7 +58,8 @@ pub(super) fn graph(
     if let Some(saved) = saved {
         saved::check_request(request, saved)?;
     }
-    let (file, note) = files::edges(&request.edges, &request.columns, threads)?;
+    let source = Source::open(&request.edges)?;
+    let (file, note) = files::edges(&source, &request.columns, threads)?;
     let parts = match file {
         EdgeFile::Benchmark { graph, listed } => {
             check_alone(request)?;
@@ -70,9 +72,11 @@ pub(super) fn graph(
         }
         EdgeFile::Whole(whole) => {
             check_alone(request)?;
-            whole_parts(request, whole, note, threads)?
+            whole_parts((request, &source), whole, note, threads)?
         }
-        EdgeFile::Edges { ends, nodes } => edge_parts(request, saved, ends, nodes, note, threads)?,
+        EdgeFile::Edges { ends, nodes } => {
+            edge_parts((request, &source), saved, ends, nodes, note, threads)?
+        }
     };
     assemble(request, saved, parts, threads)
 }
@@ -102,7 +106,7 @@ fn check_features(request: &OwnGraph) -> Result<()> {
 }
 
 fn whole_parts(
-    request: &OwnGraph,
+    (request, source): (&OwnGraph, &Source),
     whole: WholeGraph,
     note: FileNote,
     threads: &Threads,
@@ -110,7 +114,7 @@ fn whole_parts(
     let ids = counting(whole.features.rows())?;
     let mut ends = EndPoints::new();
     ends.push_numbers(whole.edges);
-    let edges = rows_of(request, ends, &ids, "node_features", threads)?;
+    let edges = rows_of((request, source), ends, &ids, "node_features", threads)?;
     let labels = whole.labels.map(|classes| LabelColumn {
         name: "node_labels".into(),
         names: Vec::new(),
@@ -128,18 +132,18 @@ fn counting(nodes: usize) -> Result<NodeIds> {
 }
 
 fn rows_of(
-    request: &OwnGraph,
+    (request, source): (&OwnGraph, &Source),
     ends: EndPoints,
     ids: &NodeIds,
     nodes: &str,
     threads: &Threads,
 ) -> Result<Vec<(u32, u32)>> {
     ends.into_rows(ids, threads)
-        .map_err(|unknown| files::unknown_end(&unknown, &request.edges, &request.columns, nodes))
+        .map_err(|unknown| files::unknown_end(&unknown, source, &request.columns, nodes))
 }
 
 fn edge_parts(
-    request: &OwnGraph,
+    (request, source): (&OwnGraph, &Source),
     saved: Option<&Encoding>,
     ends: EndPoints,
     count: Option<usize>,
@@ -156,7 +160,7 @@ fn edge_parts(
                 None => ends.into_graph(threads),
                 Some(nodes) => {
                     let ids = counting(nodes)?;
-                    let edges = rows_of(request, ends, &ids, "the matrix", threads)?;
+                    let edges = rows_of((request, source), ends, &ids, "the matrix", threads)?;
                     (ids, edges)
                 }
             };
@@ -167,17 +171,18 @@ fn edge_parts(
             // A file of labels is no column of the table.
             columns.label = columns.label.filter(|label| !is_label_file(label));
             let known = saved.map(Known::of);
-            let (file, note) = files::nodes(path, &columns, known.as_ref(), threads)?;
+            let (file, note) =
+                files::nodes(&Source::open(path)?, &columns, known.as_ref(), threads)?;
             notes.push(note);
             let shown = path.display().to_string();
             match file {
                 NodeFile::Matrix(features) => {
                     let ids = counting(features.rows())?;
-                    let edges = rows_of(request, ends, &ids, &shown, threads)?;
+                    let edges = rows_of((request, source), ends, &ids, &shown, threads)?;
                     (ids, edges, Given::Matrix(features))
                 }
                 NodeFile::Table(table) => {
-                    let edges = rows_of(request, ends, &table.ids, &shown, threads)?;
+                    let edges = rows_of((request, source), ends, &table.ids, &shown, threads)?;
                     labels = table.label;
                     (table.ids, edges, Given::Table(table.columns))
                 }

@@ -1,11 +1,10 @@
 //! [`Chunks`]: a text file, plain or gzip, read a few megabytes at a time.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
+use super::source::GZIP;
 use crate::error::{Error, ErrorKind, Result};
 
 /// How much is read at once: enough to keep several threads busy, little beside any large graph.
@@ -27,24 +26,13 @@ pub(crate) struct Chunks<'a> {
     lines: usize,
 }
 
-impl Chunks<'static> {
-    /// Opens a file; one that begins as gzip does is unpacked on the way, whatever its name. Errors
-    /// do not name the file.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
-        if file.metadata().is_ok_and(|about| about.is_dir()) {
-            return Err(Error::new(ErrorKind::Dataset, "is a folder; name the file in it"));
-        }
-        Self::new(file)
-    }
-}
-
 impl<'a> Chunks<'a> {
-    /// Reads from any source.
+    /// Reads from any source; what begins as gzip does is unpacked on the way. Errors do not name
+    /// the file.
     pub(crate) fn new(source: impl Read + 'a) -> Result<Self> {
         let mut source = BufReader::with_capacity(1 << 16, source);
         let start = io::BufRead::fill_buf(&mut source).map_err(|e| unreadable(&e))?;
-        let source: Box<dyn Read + 'a> = if start.starts_with(&[0x1f, 0x8b]) {
+        let source: Box<dyn Read + 'a> = if start.starts_with(&GZIP) {
             Box::new(MultiGzDecoder::new(source))
         } else {
             Box::new(source)
@@ -122,7 +110,7 @@ impl<'a> Chunks<'a> {
     }
 }
 
-fn unreadable(cause: &io::Error) -> Error {
+pub(crate) fn unreadable(cause: &io::Error) -> Error {
     let message = match cause.kind() {
         io::ErrorKind::UnexpectedEof => {
             "the gzip data end too early; the file is cut short, copy or download it again".into()

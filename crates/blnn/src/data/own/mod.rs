@@ -28,6 +28,7 @@ mod edge_list;
 mod encoding;
 mod endpoints;
 mod files;
+mod foreign;
 mod ids;
 mod known;
 mod matrices;
@@ -36,6 +37,7 @@ mod node_text;
 mod parquet_table;
 mod record;
 mod saved;
+mod source;
 mod structural;
 mod text_edges;
 mod text_table;
@@ -193,6 +195,10 @@ pub fn read_as(request: &OwnGraph, encoding: &Encoding, threads: &Threads) -> Re
 /// The name of a graph after its file: without folders and endings.
 pub fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // The shell's name of a pipe is a number.
+    if path.parent().is_some_and(|folder| folder.ends_with("fd")) && name.parse::<u32>().is_ok() {
+        return "pipe".into();
+    }
     let name = name.strip_suffix(".gz").unwrap_or(&name);
     let stem = Path::new(name).file_stem().unwrap_or_default();
     stem.to_string_lossy().into_owned()

@@ -1,8 +1,6 @@
 //! Edge and node tables in parquet files, read a batch of rows at a time.
 
-use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
 use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -16,6 +14,7 @@ use super::columns::{find_ends, told};
 use super::endpoints::EndPoints;
 use super::known::{Found, Known};
 use super::node_table::{Cells, Column, Filling, NodeTable, Roles};
+use super::source::{PiecesOf, Source};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Rows that are decoded at once.
@@ -34,7 +33,7 @@ enum Content {
 }
 
 /// A parquet file, opened.
-pub(crate) struct ParquetTable<R: ChunkReader + 'static = File> {
+pub(crate) struct ParquetTable<R: ChunkReader + 'static = PiecesOf> {
     file: SerializedFileReader<R>,
     names: Vec<String>,
     contents: Vec<Content>,
@@ -63,9 +62,8 @@ fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 impl ParquetTable {
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
-        Self::new(file)
+    pub(crate) fn open(source: &Source) -> Result<Self> {
+        Self::new(source.pieces()?)
     }
 }
 

@@ -1,11 +1,10 @@
 //! [`TextTable`]: delimited text whose separator is found from its content.
 
-use std::path::Path;
-
 use blnn_kernels::Threads;
 
 use super::chunks::Chunks;
 use super::record::{Field, Separator, Split, split};
+use super::source::Source;
 use crate::error::{Error, ErrorKind, Result};
 
 /// How many records are looked at to find separator, header and types of columns.
@@ -60,9 +59,9 @@ fn parse(message: impl Into<String>) -> Error {
 }
 
 impl TextTable<'static> {
-    /// Opens the file at `path`; errors of the table do not name it.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        Self::new(Chunks::open(path)?)
+    /// Opens a file; errors of the table do not name it.
+    pub(crate) fn open(source: &Source) -> Result<Self> {
+        Self::new(Chunks::new(source.reader()?)?)
     }
 }
 
