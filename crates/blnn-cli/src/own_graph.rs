@@ -52,6 +52,8 @@ pub(crate) struct OwnGraphArgs {
     pub(crate) skip_column: Vec<String>,
 
     /// The first line of the tables is data; columns are told by their numbers, from 1
+    ///
+    /// A table of which a column is told by name has a header all the same.
     #[arg(long, help_heading = HEADING)]
     pub(crate) no_header: bool,
 

@@ -169,3 +169,39 @@ fn pipes_are_read_as_files_are() {
     let stderr = refusal(&mut wrong);
     assert!(stderr.contains("/dev/stdin: line 2: the target `zz`"), "{stderr}");
 }
+
+/// Tables of nothing but texts: the first line is guessed about, and the guess is told.
+#[test]
+fn a_guess_about_the_first_line_is_told_with_the_flag_against_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    put("likes.csv", "user,friend,stars\nann,bob,x\nbob,cy,y\n");
+    put("people.csv", "person,country,team\nann,de,red\nbob,fr,blue\ncy,de,red\n");
+    put("pairs.csv", "ann,bob\ncy,di\n");
+    let info = |arguments: &[&str]| {
+        let (code, stdout, stderr) = finish(
+            blnn(folder.path()).args(["datasets", "info", "--format", "json"]).args(arguments),
+        );
+        assert_eq!(code, 0, "{stderr}");
+        (serde_json::from_str::<serde_json::Value>(&stdout).unwrap()["nodes"].clone(), stderr)
+    };
+    let (nodes, told) = info(&["--edges", "likes.csv", "--nodes", "people.csv"]);
+    assert_eq!(nodes, 3);
+    for part in [
+        "note      likes.csv: line 1 (`user`, `friend`, `stars`) is taken as the header",
+        "note      people.csv: line 1 (`person`, `country`, `team`) is taken as the header",
+        "--no-header",
+        "passed over: `stars`",
+    ] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    assert_eq!(info(&["--edges", "likes.csv", "--no-header"]).0, 5);
+    let (nodes, told) = info(&["--edges", "pairs.csv"]);
+    assert_eq!(nodes, 4, "no edge is lost");
+    assert!(told.contains("taken as data; if it is the header, say so with --source-column 'ann'"));
+    assert_eq!(info(&["--edges", "pairs.csv", "--source-column", "ann"]).0, 2);
+    // One table with a header, one without.
+    let apart = ["--no-header", "--id-column", "person", "--nodes", "people.csv"];
+    put("known.csv", "ann,bob\ncy,ann\n");
+    assert_eq!(info(&[&apart[..], &["--edges", "known.csv"]].concat()).0, 3);
+}

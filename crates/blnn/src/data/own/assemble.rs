@@ -230,6 +230,7 @@ fn label_file(path: &Path, nodes: usize, notes: &mut Vec<FileNote>) -> Result<La
     notes.push(FileNote {
         path: path.to_owned(),
         read_as: "labels, entry i for node i".into(),
+        remarks: Vec::new(),
         seconds: start.elapsed().as_secs_f64(),
     });
     let classes = classes.into_iter().map(Some).collect();

@@ -25,7 +25,7 @@ const ENDS: [[&str; 2]; 14] = [
 const IDS: [&str; 8] = ["id", "node_id", "nodeid", "node", "node_name", ":id", "key", "name"];
 
 /// A name without what people vary: case, spaces, dashes.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     name.trim().to_lowercase().replace([' ', '-'], "_")
 }
 

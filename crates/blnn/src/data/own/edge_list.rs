@@ -7,6 +7,7 @@ use blnn_kernels::Threads;
 use super::ColumnNames;
 use super::columns::{find_ends, told};
 use super::endpoints::EndPoints;
+use super::header;
 use super::ids::whole_number;
 use super::record::{Separator, Split, split};
 use super::text_edges::TextEdges;
@@ -21,17 +22,15 @@ pub(crate) struct Layout {
     pub(crate) separator: Separator,
 }
 
-/// Finds the two columns, and takes the first record as the header if it is one: if it names
-/// columns that are told or known, or if it alone has no whole numbers as ids.
+/// Finds the two columns, and takes the first record as the header if it is one.
 pub(crate) fn layout(table: &mut TextTable<'_>, columns: &ColumnNames) -> Result<Layout> {
     if table.width() < 2 {
         let message = "has one column only, an edge list needs two; separate them by comma, tab, \
                        semicolon or space";
         return Err(Error::new(ErrorKind::Parse, message));
     }
-    if !columns.no_header && has_header(table, columns) {
-        table.take_header()?;
-    }
+    let reading = header::of_edges(table.sample(), columns);
+    table.read_first(reading, "--source-column")?;
     let names = table.header().unwrap_or_default();
     let known = find_ends(names).unwrap_or([0, 1]);
     let column = |wanted: Option<&str>, flag: &str, otherwise: usize| {
@@ -49,21 +48,6 @@ pub(crate) fn layout(table: &mut TextTable<'_>, columns: &ColumnNames) -> Result
     }
     let (width, separator) = (table.width(), table.separator());
     Ok(Layout { ends: [source, target], width, separator })
-}
-
-fn has_header(table: &TextTable<'_>, columns: &ColumnNames) -> bool {
-    let Some((first, rest)) = table.sample().split_first() else {
-        return false;
-    };
-    let is_told =
-        |wanted: &Option<String>| wanted.as_ref().is_some_and(|w| told(first, 0, w, "").is_ok());
-    if is_told(&columns.source) || is_told(&columns.target) || find_ends(first).is_some() {
-        return true;
-    }
-    let has_numbers = |row: &Vec<String>| {
-        row.iter().take(2).all(|field| whole_number(field.as_bytes()).is_some())
-    };
-    !rest.is_empty() && !has_numbers(first) && rest.iter().all(has_numbers)
 }
 
 /// Reads all edges that are left in the table.

@@ -49,21 +49,34 @@ pub(super) fn edges(
         Kind::Npy => {
             let mut ends = EndPoints::new();
             ends.push_numbers(pairs(array(source)?, true)?);
-            Ok((EdgeFile::Edges { ends, nodes: None }, "array of edges".to_owned()))
+            Ok((EdgeFile::Edges { ends, nodes: None }, "array of edges".into()))
         }
         Kind::Npz => npz_edges(source),
     })
 }
 
+/// What is said of a file.
+struct Told {
+    read_as: String,
+    remarks: Vec<String>,
+}
+
+impl<S: Into<String>> From<S> for Told {
+    fn from(read_as: S) -> Self {
+        Self { read_as: read_as.into(), remarks: Vec::new() }
+    }
+}
+
 /// Reads a file with the clock running, and names it in errors.
-fn noted<T>(source: &Source, read: impl FnOnce() -> Result<(T, String)>) -> Result<(T, FileNote)> {
+fn noted<T>(source: &Source, read: impl FnOnce() -> Result<(T, Told)>) -> Result<(T, FileNote)> {
     let path = source.path();
-    let (file, read_as) = read().map_err(|error| match error.kind() {
+    let (file, told) = read().map_err(|error| match error.kind() {
         // The operating system's errors name their file already.
         ErrorKind::Io => error,
         _ => error.at(path.display()),
     })?;
-    Ok((file, FileNote { path: path.to_owned(), read_as, seconds: source.seconds() }))
+    let Told { read_as, remarks } = told;
+    Ok((file, FileNote { path: path.to_owned(), read_as, remarks, seconds: source.seconds() }))
 }
 
 fn array(source: &Source) -> Result<Array> {
@@ -74,14 +87,16 @@ fn text_edges(
     source: &Source,
     columns: &ColumnNames,
     threads: &Threads,
-) -> Result<(EdgeFile, String)> {
+) -> Result<(EdgeFile, Told)> {
     let mut table = TextTable::open(source)?;
     let layout = edge_list::layout(&mut table, columns)?;
     let ends = edge_list::read(&mut table, layout, threads)?;
     let [source, target] = layout.ends.map(|place| table.column_name(place));
-    let about = about_text(&table);
-    let read_as = format!("{about}; `{source}` → `{target}`");
-    Ok((EdgeFile::Edges { ends, nodes: None }, read_as))
+    let names: Vec<String> = (0..table.width()).map(|place| table.column_name(place)).collect();
+    let mut remarks = table.remarks().to_vec();
+    remarks.extend(passed_over(&names, layout.ends));
+    let read_as = format!("{}; `{source}` → `{target}`", about_text(&table));
+    Ok((EdgeFile::Edges { ends, nodes: None }, Told { read_as, remarks }))
 }
 
 fn about_text(table: &TextTable<'_>) -> String {
@@ -94,15 +109,30 @@ fn about_text(table: &TextTable<'_>) -> String {
     format!("text separated by {}, {header}{comments}", table.separator())
 }
 
-fn parquet_edges(source: &Source, columns: &ColumnNames) -> Result<(EdgeFile, String)> {
+/// What is said of columns beside the two ends.
+fn passed_over(names: &[String], ends: [usize; 2]) -> Option<String> {
+    const SHOWN: usize = 8;
+    let others = names.iter().enumerate().filter(|(place, _)| !ends.contains(place));
+    let others: Vec<String> = others.map(|(_, name)| format!("`{name}`")).collect();
+    let more = others.len().saturating_sub(SHOWN);
+    let shown = others.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let remark = format!(
+        "passed over: {shown}{more} (columns beside the two ends, such as weights, are not used)"
+    );
+    (!others.is_empty()).then_some(remark)
+}
+
+fn parquet_edges(source: &Source, columns: &ColumnNames) -> Result<(EdgeFile, Told)> {
     let table = ParquetTable::open(source)?;
     let (ends, places) = table.edges(columns)?;
     let [source, target] = places.map(|place| &table.names()[place]);
     let read_as = format!("parquet; `{source}` → `{target}`");
-    Ok((EdgeFile::Edges { ends, nodes: None }, read_as))
+    let remarks = passed_over(table.names(), places).into_iter().collect();
+    Ok((EdgeFile::Edges { ends, nodes: None }, Told { read_as, remarks }))
 }
 
-fn npz_edges(source: &Source) -> Result<(EdgeFile, String)> {
+fn npz_edges(source: &Source) -> Result<(EdgeFile, Told)> {
     let mut archive = archive(source)?;
     if archive.has("adj_shape") || archive.has("adj_indptr") {
         let (graph, listed) = npz::read_archive(&name_of(source.path()), &mut archive)?;
@@ -146,7 +176,7 @@ pub(super) fn nodes(
         Kind::Parquet => {
             let table = ParquetTable::open(source)?.nodes(columns, known)?;
             let read_as = format!("parquet; ids in `{}`", table.id_name);
-            Ok((NodeFile::Table(table), read_as))
+            Ok((NodeFile::Table(table), read_as.into()))
         }
         Kind::Npy => {
             let matrix = array(source)?.into_matrix()?;
@@ -168,10 +198,11 @@ fn text_nodes(
     columns: &ColumnNames,
     known: Option<&Known<'_>>,
     threads: &Threads,
-) -> Result<(NodeFile, String)> {
+) -> Result<(NodeFile, Told)> {
     let (nodes, table) = node_text::read(&|| TextTable::open(source), columns, known, threads)?;
     let read_as = format!("{}; ids in `{}`", about_text(&table), nodes.id_name);
-    Ok((NodeFile::Table(nodes), read_as))
+    let remarks = table.remarks().to_vec();
+    Ok((NodeFile::Table(nodes), Told { read_as, remarks }))
 }
 
 /// What is said of an edge whose end is no node.

@@ -29,6 +29,7 @@ mod encoding;
 mod endpoints;
 mod files;
 mod foreign;
+mod header;
 mod ids;
 mod known;
 mod matrices;
@@ -127,7 +128,8 @@ pub struct ColumnNames {
     /// Columns of the nodes that are left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skip: Vec<String>,
-    /// Whether the first line is data, whatever it looks like.
+    /// Whether the first line is data, whatever it looks like, unless a column of the table is told
+    /// by a name that stands there.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_header: bool,
 }

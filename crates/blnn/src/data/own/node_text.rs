@@ -3,7 +3,7 @@
 use blnn_kernels::Threads;
 
 use super::ColumnNames;
-use super::columns::{find_id, told};
+use super::header;
 use super::known::{Found, Known};
 use super::node_table::{Column, Filling, NodeTable, Roles, is_missing, number};
 use super::text_table::{Record, TextTable, cut, records_in};
@@ -104,9 +104,8 @@ fn start(
     columns: &ColumnNames,
     known: Option<&Known<'_>>,
 ) -> Result<(Filling, Layout)> {
-    if !columns.no_header && has_header(table, columns, known) {
-        table.take_header()?;
-    }
+    let reading = header::of_nodes(table.sample(), columns, known);
+    table.read_first(reading, "--id-column")?;
     let roles = Roles::find(table.header().unwrap_or_default(), table.width(), columns)?;
     let label = roles.label.map(|column| table.column_name(column));
     let mut filling = Filling::new(table.column_name(roles.id), label);
@@ -149,29 +148,6 @@ fn new_column(
         (None, None) => Ok(Column::numbers(name)),
         (None, Some(_)) => Ok(Column::kinds(name)),
     }
-}
-
-/// The first record is the header if it names a column that is told or known, or if it has no
-/// number where the records below it do.
-fn has_header(table: &TextTable<'_>, columns: &ColumnNames, known: Option<&Known<'_>>) -> bool {
-    let Some((first, rest)) = table.sample().split_first() else {
-        return false;
-    };
-    let named = [&columns.id, &columns.label].into_iter().flatten().chain(&columns.skip);
-    let mut named = named.filter(|name| name.parse::<usize>().is_err());
-    let is_known = |cell: &String| known.is_some_and(|known| known.needs(cell));
-    if find_id(first).is_some()
-        || first.iter().any(is_known)
-        || named.any(|name| told(first, 0, name, "").is_ok())
-    {
-        return true;
-    }
-    let no_number = first.iter().all(|cell| number(cell).is_none());
-    let is_number = |place: usize| {
-        !rest.is_empty()
-            && rest.iter().all(|row| row.get(place).is_some_and(|c| number(c).is_some()))
-    };
-    no_number && (0..first.len()).any(is_number)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use blnn_kernels::Threads;
 
 use super::chunks::Chunks;
+use super::header::Reading;
 use super::record::{Field, Separator, Split, split};
 use super::source::Source;
 use crate::error::{Error, ErrorKind, Result};
@@ -22,6 +23,7 @@ pub(crate) struct TextTable<'a> {
     /// The line that every other one is compared with.
     first_line: usize,
     sample: Vec<Vec<String>>,
+    remarks: Vec<String>,
 }
 
 /// One record while it is looked at.
@@ -71,7 +73,8 @@ impl<'a> TextTable<'a> {
         let separator = find_separator(&chunks);
         let (sample, width) = sample(&chunks, separator)?;
         let first_line = chunks.line_at(0);
-        Ok(Self { chunks, separator, width, header: None, comments, first_line, sample })
+        let (header, remarks) = (None, Vec::new());
+        Ok(Self { chunks, separator, width, header, comments, first_line, sample, remarks })
     }
 
     pub(crate) fn separator(&self) -> Separator {
@@ -96,6 +99,23 @@ impl<'a> TextTable<'a> {
     /// The names of the columns, if the first record was taken as such.
     pub(crate) fn header(&self) -> Option<&[String]> {
         self.header.as_deref()
+    }
+
+    /// What the user should know of how the table is read.
+    pub(crate) fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// Reads the first record as is said; of a guess the user is told, with the flag that names a
+    /// column.
+    ///
+    /// # Errors
+    /// If two columns have one name.
+    pub(crate) fn read_first(&mut self, reading: Reading, flag: &str) -> Result<()> {
+        let first = self.sample.first().map(Vec::as_slice).unwrap_or_default();
+        let remark = reading.remark(self.first_line, first, flag);
+        self.remarks.extend(remark);
+        if reading.is_header() { self.take_header() } else { Ok(()) }
     }
 
     /// The name of a column, or its number from 1.
