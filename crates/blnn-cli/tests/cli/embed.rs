@@ -143,7 +143,7 @@ fn features_that_differ_are_explained() {
         (nodes.replace(",de,", ",1,").replace(",fr,", ",2,"), vec!["`country` holds numbers"]),
         (nodes.replace("n0,0,", "n0,zero,"), vec!["`size` holds texts such as `zero`"]),
         (nodes.replace("n3,3,", "n3,three,"), vec!["other.csv: line 5: column `size`: `three`"]),
-        (nodes.replace("n3,3,", "n3,,"), vec!["other.csv: line 5: column `size` is empty"]),
+        (nodes.replace("n3,3,", "n3,,"), vec!["other.csv: line 5: the cell of `size` is empty"]),
     ];
     for (table, wanted) in cases {
         fs::write(folder.path().join("other.csv"), table).unwrap();

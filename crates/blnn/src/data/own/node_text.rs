@@ -5,7 +5,7 @@ use blnn_kernels::Threads;
 use super::ColumnNames;
 use super::header;
 use super::known::{Found, Known};
-use super::node_table::{Column, Filling, NodeTable, Roles, is_missing, number};
+use super::node_table::{Column, Filling, NodeTable, Roles, has_decimal_comma, is_missing, number};
 use super::text_table::{Record, TextTable, cut, records_in};
 use crate::error::{Error, Result};
 
@@ -131,22 +131,62 @@ fn new_column(
     if roles.skipped.contains(&place) {
         return Ok(Column::skipped(name, "as told"));
     }
-    let mut cells = table.sample().iter().filter_map(|row| row.get(place));
-    let starts_with_number = cells.clone().next().is_some_and(|cell| number(cell).is_some());
-    // A column whose first cells are all empty has to fail, as numbers or as texts.
-    let text = cells.find(|cell| number(cell).is_none() && !is_missing(cell));
-    match (known, text) {
+    let sample = Sample::of(table.sample().iter().filter_map(|row| row.get(place)));
+    match (known, sample.text) {
         (Some(known), None) if known.has_number_among_texts(&name) => {
             known.column(name, Found::Texts(None))
         }
-        // A single text among numbers is told with its line when it is met.
-        (Some(known), Some(_)) if starts_with_number && known.wants_numbers(&name) => {
+        // A text among numbers is told with its line when it is met.
+        (Some(known), Some(_)) if sample.begins_with_number && known.wants_numbers(&name) => {
+            known.column(name, Found::Numbers)
+        }
+        (Some(known), Some(_)) if sample.is_mostly_numbers() && known.wants_numbers(&name) => {
             known.column(name, Found::Numbers)
         }
         (Some(known), None) => known.column(name, Found::Numbers),
         (Some(known), Some(text)) => known.column(name, Found::Texts(Some(text))),
         (None, None) => Ok(Column::numbers(name)),
+        (None, Some(_)) if sample.is_mostly_numbers() => Ok(Column::numbers(name)),
         (None, Some(_)) => Ok(Column::kinds(name)),
+    }
+}
+
+/// What the first cells of a column hold. A column whose first cells are all empty has to fail,
+/// as numbers or as texts.
+#[derive(Default)]
+struct Sample<'s> {
+    begins_with_number: bool,
+    /// Numbers, those written with a comma among them.
+    numbers: usize,
+    texts: usize,
+    /// The first cell that cannot be read as a number.
+    text: Option<&'s str>,
+}
+
+impl<'s> Sample<'s> {
+    fn of(cells: impl Iterator<Item = &'s String>) -> Self {
+        let mut sample = Self::default();
+        for (row, cell) in cells.enumerate() {
+            let is_number = number(cell).is_some();
+            sample.begins_with_number |= row == 0 && is_number;
+            if is_missing(cell) {
+                continue;
+            }
+            if is_number || has_decimal_comma(cell) {
+                sample.numbers += 1;
+            } else {
+                sample.texts += 1;
+            }
+            if !is_number {
+                sample.text = sample.text.or(Some(cell));
+            }
+        }
+        sample
+    }
+
+    /// Whether the texts are slips: categories would come more often than in one cell of ten.
+    fn is_mostly_numbers(&self) -> bool {
+        self.numbers > 0 && self.texts * 10 <= self.numbers + self.texts
     }
 }
 
@@ -204,10 +244,15 @@ mod tests {
             ("id,x\n1,2\n\n1,3\n", &none, "line 4: the id `1` stands in `id` before"),
             ("id,x\na,2\na,3\n", &none, "line 3: the id `a` stands in `id` before"),
             ("id,x\n1,2\n,3\n", &none, "line 3: `id` is empty"),
-            ("id,x\n1,2\n2,\n", &none, "line 3: column `x` is empty; fill it in"),
-            ("id,x\n1,2\n2,NA\n", &none, "--skip-column"),
-            ("id,x\n1,red\n2,\n", &none, "line 3: column `x` is empty"),
-            ("id,x\n1,2\n2,inf\n", &none, "line 3: column `x`: inf is not finite"),
+            ("id,x\n1,2\n2,\n", &none, "line 3: the cell of `x` is empty; fill it in"),
+            (
+                "id,x\n1,2\n2,NA\n",
+                &none,
+                "line 3: the cell of `x` holds `NA`, which is no value; fill it",
+            ),
+            ("id,x\n1,red\n2,\n", &none, "line 3: the cell of `x` is empty"),
+            ("id,x\n1,2\n2,inf\n", &none, "line 3: column `x`: `inf` is not finite"),
+            ("id,x\n1,2\n2,1e400\n", &none, "line 3: column `x`: `1e400` is too large"),
             ("id,y,z\n1,,1\n2,,3\n", &labelled("y"), "the label `y` is empty in every row"),
             ("id,topic\n1,ai\n", &labelled("topik"), "did you mean `topic`?"),
             ("id,x\n1,2\n2\n", &none, "line 3: has 1 field"),
@@ -263,7 +308,7 @@ mod tests {
         };
         for (line, fault, wanted) in [
             (25_000, "k7,1\n", "line 25002: the id `k7` stands in `id` before"),
-            (25_000, "k25000,\n", "line 25002: column `x` is empty"),
+            (25_000, "k25000,\n", "line 25002: the cell of `x` is empty"),
             (25_000, "k25000\n", "line 25002: has 1 field"),
             (29_999, ",3\n", "line 30001: `id` is empty"),
         ] {
@@ -285,5 +330,38 @@ mod tests {
         text += "2000,12o\n";
         let text = table(&text, &ColumnNames::default()).unwrap_err().to_string();
         assert!(text.contains("line 2002: column `x`: `12o` is not a number"), "{text}");
+    }
+
+    /// One slip in a column of numbers does not make categories of them, wherever it stands.
+    #[test]
+    fn a_text_among_nearly_all_numbers_is_refused() {
+        for slip in [0, 7, 199] {
+            let mut text = String::from("id,x\n");
+            for i in 0..200 {
+                let cell = if i == slip { "unknown".into() } else { format!("{}.5", i % 3) };
+                writeln!(text, "k{i},{cell}").unwrap();
+            }
+            let told = table(&text, &ColumnNames::default()).unwrap_err().to_string();
+            let wanted =
+                format!("line {}: column `x`: `unknown` is not a number, as nearly", slip + 2);
+            assert!(told.contains(&wanted) && told.contains("--skip-column"), "{told}");
+        }
+        let mixed = table("id,x\na,1\nb,2\nc,red\nd,red\n", &ColumnNames::default()).unwrap();
+        assert!(matches!(mixed.columns[0].cells, Cells::Kinds { .. }), "categories stay");
+    }
+
+    #[test]
+    fn decimal_commas_are_refused_as_such() {
+        for (text, line) in [
+            ("id;x\na;1,5\nb;2,25\nc;3\n", 2),
+            ("id\tx\na\t1.234,5\nb\t2\n", 2),
+            ("id,x\na,7\nb,\"1,234\"\n", 3),
+        ] {
+            let told = table(text, &ColumnNames::default()).unwrap_err().to_string();
+            assert!(told.contains(&format!("line {line}: column `x`: `")), "{told}");
+            assert!(told.contains("is written with a comma"), "{told}");
+        }
+        let lists = table("id;x\na;1,2,3\nb;4,5,6\n", &ColumnNames::default()).unwrap();
+        assert!(matches!(lists.columns[0].cells, Cells::Kinds { .. }), "lists are texts");
     }
 }

@@ -269,7 +269,7 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
             let mut cells = self.column(group, place)?;
             loop {
                 let batch = cells.next(row).map_err(|e| match e {
-                    Fault::Null(row) => at_row(column.missing(), row + 1),
+                    Fault::Null(row) => at_row(column.missing(""), row + 1),
                     Fault::Other(error) => error,
                 })?;
                 if batch.len() == 0 {
@@ -543,7 +543,7 @@ impl Batch {
         for place in 0..self.len() {
             let pushed = match self {
                 Self::Integers(values) => column.push_number(*row, values[place] as f32),
-                Self::Numbers(values) if values[place].is_nan() => Err(column.missing()),
+                Self::Numbers(values) if values[place].is_nan() => Err(column.missing("NaN")),
                 Self::Numbers(values) => column.push_number(*row, values[place]),
                 Self::Texts(values) => column.push(*row, text(&values[place])?),
             };
