@@ -32,7 +32,7 @@ pub(crate) fn layout(table: &mut TextTable<'_>, columns: &ColumnNames) -> Result
     let reading = header::of_edges(table.sample(), columns);
     table.read_first(reading, "--source-column")?;
     let names = table.header().unwrap_or_default();
-    let known = find_ends(names).unwrap_or([0, 1]);
+    let known = find_ends(names).unwrap_or_else(|| first_two(table));
     let column = |wanted: Option<&str>, flag: &str, otherwise: usize| {
         wanted.map_or(Ok(otherwise), |wanted| told(names, table.width(), wanted, flag))
     };
@@ -48,6 +48,12 @@ pub(crate) fn layout(table: &mut TextTable<'_>, columns: &ColumnNames) -> Result
     }
     let (width, separator) = (table.width(), table.separator());
     Ok(Layout { ends: [source, target], width, separator })
+}
+
+/// The first two columns that do more than number the lines.
+fn first_two(table: &TextTable<'_>) -> [usize; 2] {
+    let first = usize::from(table.width() > 2 && table.is_row_numbers(0));
+    [first, first + 1]
 }
 
 /// Reads all edges that are left in the table.
@@ -212,6 +218,7 @@ mod tests {
             "# SNAP\n1 2\n2 3\n",
             "u,v,note\n1,2,\"a, b\"\n\n2,3,\n",
             "1,2,0.5\n2,3,0.5\n",
+            ",who,whom\n0,1,2\n1,2,3\n",
         ] {
             assert_eq!(edges(text, &none).unwrap(), wanted, "{text}");
         }

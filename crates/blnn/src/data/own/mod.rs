@@ -37,6 +37,7 @@ mod node_table;
 mod node_text;
 mod parquet_table;
 mod record;
+mod row_numbers;
 mod saved;
 mod source;
 mod structural;

@@ -67,13 +67,25 @@ pub(crate) struct Roles {
 }
 
 impl Roles {
-    /// The roles of columns called `names`, of which the first holds the ids if none is called so.
-    pub(crate) fn find(names: &[String], width: usize, columns: &ColumnNames) -> Result<Self> {
+    /// The roles of columns called `names`; column `otherwise` holds the ids if none is called so.
+    pub(crate) fn find(
+        names: &[String],
+        width: usize,
+        columns: &ColumnNames,
+        otherwise: usize,
+    ) -> Result<Self> {
         let column = |wanted: &str, flag| told(names, width, wanted, flag);
         let label = columns.label.as_deref().map(|l| column(l, "--label")).transpose()?;
         let id = match columns.id.as_deref() {
             Some(wanted) => column(wanted, "--id-column")?,
-            None => find_id(names).filter(|&id| Some(id) != label).unwrap_or(0),
+            None => {
+                let mut names = names.to_vec();
+                // What the user calls classes is not looked at for ids.
+                if let Some(name) = label.and_then(|label| names.get_mut(label)) {
+                    name.clear();
+                }
+                find_id(&names).unwrap_or(otherwise)
+            }
         };
         if label == Some(id) {
             let message =
@@ -508,12 +520,16 @@ mod tests {
     fn roles_are_found_or_told() {
         let names: Vec<String> = ["title", "node", "topic"].map(String::from).to_vec();
         let mut columns = ColumnNames { label: Some("topic".into()), ..ColumnNames::default() };
-        let roles = Roles::find(&names, 3, &columns).unwrap();
+        let roles = Roles::find(&names, 3, &columns, 0).unwrap();
         assert_eq!(roles, Roles { id: 1, label: Some(2), skipped: vec![] });
+        let other: Vec<String> = ["topic_id", "name"].map(String::from).to_vec();
+        columns.label = Some("topic_id".into());
+        assert_eq!(Roles::find(&other, 2, &columns, 0).unwrap().id, 1, "not the classes");
+        columns.label = Some("topic".into());
         columns.id = Some("topic".into());
-        assert!(Roles::find(&names, 3, &columns).is_err());
+        assert!(Roles::find(&names, 3, &columns, 0).is_err());
         columns = ColumnNames { skip: vec!["tittle".into()], ..ColumnNames::default() };
-        let text = Roles::find(&names, 3, &columns).unwrap_err().to_string();
+        let text = Roles::find(&names, 3, &columns, 0).unwrap_err().to_string();
         assert!(text.contains("--skip-column") && text.contains("`title`"), "{text}");
     }
 }

@@ -6,6 +6,7 @@ use super::ColumnNames;
 use super::header;
 use super::known::{Found, Known};
 use super::node_table::{Column, Filling, NodeTable, Roles, has_decimal_comma, is_missing, number};
+use super::row_numbers::ROW_NUMBERS;
 use super::text_table::{Record, TextTable, cut, records_in};
 use crate::error::{Error, Result};
 
@@ -106,7 +107,7 @@ fn start(
 ) -> Result<(Filling, Layout)> {
     let reading = header::of_nodes(table.sample(), columns, known);
     table.read_first(reading, "--id-column")?;
-    let roles = Roles::find(table.header().unwrap_or_default(), table.width(), columns)?;
+    let roles = Roles::find(table.header().unwrap_or_default(), table.width(), columns, 0)?;
     let label = roles.label.map(|column| table.column_name(column));
     let mut filling = Filling::new(table.column_name(roles.id), label);
     let places: Vec<usize> =
@@ -130,6 +131,10 @@ fn new_column(
     let name = table.column_name(place);
     if roles.skipped.contains(&place) {
         return Ok(Column::skipped(name, "as told"));
+    }
+    let needed = known.is_some_and(|known| known.needs(&name));
+    if !needed && table.is_row_numbers(place) {
+        return Ok(Column::skipped(name, ROW_NUMBERS));
     }
     let sample = Sample::of(table.sample().iter().filter_map(|row| row.get(place)));
     match (known, sample.text) {
@@ -330,6 +335,19 @@ mod tests {
         text += "2000,12o\n";
         let text = table(&text, &ColumnNames::default()).unwrap_err().to_string();
         assert!(text.contains("line 2002: column `x`: `12o` is not a number"), "{text}");
+    }
+
+    #[test]
+    fn row_numbers_are_no_features_and_ids_only_for_want_of_others() {
+        let none = ColumnNames::default();
+        let found = table(",id,x\n0,a,5\n1,b,6\n2,c,5\n", &none).unwrap();
+        assert_eq!((found.id_name.as_str(), found.ids.row_of_text("c")), ("id", Some(2)));
+        assert!(matches!(found.columns[0].cells, Cells::Skipped(ROW_NUMBERS)));
+        assert!(matches!(found.columns[1].cells, Cells::Numbers { .. }));
+        let found = table(",x,y\n0,5,1\n1,6,1\n2,5,0\n", &none).unwrap();
+        assert_eq!((found.id_name.as_str(), found.columns.len()), ("column 1", 2));
+        let found = table("id,,x\na,1,5\nb,1,6\n", &none).unwrap();
+        assert!(matches!(found.columns[0].cells, Cells::Numbers { .. }), "these repeat");
     }
 
     /// One slip in a column of numbers does not make categories of them, wherever it stands.

@@ -14,6 +14,7 @@ use super::columns::{find_ends, told};
 use super::endpoints::EndPoints;
 use super::known::{Found, Known};
 use super::node_table::{Cells, Column, Filling, NodeTable, Roles};
+use super::row_numbers::is_index;
 use super::source::{PiecesOf, Source};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -150,7 +151,7 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
     }
 
     fn read_nodes(&self, columns: &ColumnNames, known: Option<&Known<'_>>) -> Result<NodeTable> {
-        let roles = Roles::find(&self.names, self.names.len(), columns)?;
+        let roles = Roles::find(&self.names, self.names.len(), columns, self.first_ids())?;
         if let Some(known) = known {
             roles.check(known, &self.names)?;
         }
@@ -189,6 +190,16 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
             }
         }
         filling.finish().map_err(|(row, fault)| at_row(fault, row + 1))
+    }
+
+    /// The column of the ids where none is called so: the first that may be, an index of texts
+    /// before it.
+    fn first_ids(&self) -> usize {
+        let index = self.names.iter().position(|name| is_index(name));
+        let texts = index.filter(|&index| self.contents[index] == Content::Texts);
+        let may_be = |column: &Content| matches!(column, Content::Integers | Content::Texts);
+        let first = self.contents.first().is_some_and(may_be).then_some(0);
+        texts.or(first).or(index).unwrap_or(0)
     }
 
     fn check_label(&self, column: usize) -> Result<()> {
@@ -250,9 +261,7 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         }
         Ok(match self.contents[place] {
             // What pandas adds when it saves a table with its index.
-            _ if name.starts_with("__index_level_") => {
-                Column::skipped(name, "the index of a data frame")
-            }
+            _ if is_index(&name) => Column::skipped(name, "the index of a data frame"),
             Content::Other(kind) => Column::skipped(name, kind),
             Content::Texts => Column::kinds(name),
             Content::Integers | Content::Numbers | Content::Vectors => Column::numbers(name),

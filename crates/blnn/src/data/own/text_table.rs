@@ -5,6 +5,7 @@ use blnn_kernels::Threads;
 use super::chunks::Chunks;
 use super::header::Reading;
 use super::record::{Field, Separator, Split, split};
+use super::row_numbers::is_row_numbers;
 use super::source::Source;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -123,6 +124,13 @@ impl<'a> TextTable<'a> {
         let number = || format!("column {}", column + 1);
         let named = self.header().and_then(|names| names.get(column));
         named.filter(|name| !name.is_empty()).map_or_else(number, Clone::clone)
+    }
+
+    /// Whether a column has no name and numbers the rows.
+    pub(crate) fn is_row_numbers(&self, column: usize) -> bool {
+        let name = self.header().and_then(|names| names.get(column));
+        let cells = self.sample.iter().filter_map(|row| row.get(column));
+        name.is_some_and(|name| is_row_numbers(name, cells))
     }
 
     /// Takes the first record as the names of the columns.
