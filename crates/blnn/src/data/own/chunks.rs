@@ -22,6 +22,9 @@ pub(crate) struct Chunks<'a> {
     end: usize,
     /// Whether the source has nothing more.
     finished: bool,
+    /// Whether lines end with a carriage return alone, as on old Macs and from some spreadsheets:
+    /// each is made a line feed as it is read.
+    returns: bool,
     /// Number of line ends before `begin`.
     lines: usize,
 }
@@ -37,11 +40,30 @@ impl<'a> Chunks<'a> {
         } else {
             Box::new(source)
         };
-        let (buffer, finished) = (vec![0; CHUNK], false);
-        let mut chunks = Self { source, buffer, begin: 0, end: 0, finished, lines: 0 };
+        let (buffer, finished, returns) = (vec![0; CHUNK], false, false);
+        let mut chunks = Self { source, buffer, begin: 0, end: 0, finished, returns, lines: 0 };
         chunks.more()?;
+        chunks.find_line_ends();
         chunks.skip_mark()?;
         Ok(chunks)
+    }
+
+    /// Sees whether lines end with a carriage return alone.
+    fn find_line_ends(&mut self) {
+        let window = self.window();
+        // The line feed of the last one may be yet to come.
+        let seen = if self.finished { window } else { &window[..window.len().saturating_sub(1)] };
+        self.returns =
+            memchr::memchr(b'\n', window).is_none() && memchr::memchr(b'\r', seen).is_some();
+        self.turn_returns(self.begin);
+    }
+
+    /// Makes line feeds of the carriage returns from `start` on, where those end lines.
+    fn turn_returns(&mut self, start: usize) {
+        if self.returns {
+            let read = self.buffer[start..self.end].iter_mut();
+            read.filter(|byte| **byte == b'\r').for_each(|byte| *byte = b'\n');
+        }
     }
 
     /// Steps over a UTF-8 mark and refuses what is not UTF-8 by its first bytes.
@@ -98,6 +120,7 @@ impl<'a> Chunks<'a> {
         if self.end * 2 > self.buffer.len() {
             self.buffer.resize((self.buffer.len() * 2).min(2 * MAX_LINE), 0);
         }
+        let kept = self.end;
         while self.end < self.buffer.len() && !self.finished {
             match self.source.read(&mut self.buffer[self.end..]) {
                 Ok(0) => self.finished = true,
@@ -106,6 +129,7 @@ impl<'a> Chunks<'a> {
                 Err(e) => return Err(unreadable(&e)),
             }
         }
+        self.turn_returns(kept);
         Ok(())
     }
 }
@@ -174,6 +198,18 @@ mod tests {
         assert_eq!(drain(b"\xef\xbb\xbfid\n", 9).unwrap(), b"id\n");
         let text = drain(b"\xff\xfei\0d\0", 9).unwrap_err().to_string();
         assert!(text.contains("save it as UTF-8"), "{text}");
+    }
+
+    #[test]
+    fn carriage_returns_alone_end_lines() {
+        assert_eq!(drain(b"a,b\r1,2\r", 9).unwrap(), b"a,b\n1,2\n");
+        assert_eq!(drain(b"a,b\r\n1,2\r\n", 9).unwrap(), b"a,b\r\n1,2\r\n");
+        let long = b"12345,67890\r".repeat(CHUNK / 6);
+        let wanted: Vec<u8> = long.iter().map(|&b| if b == b'\r' { b'\n' } else { b }).collect();
+        assert!(drain(&long, 100_000).unwrap() == wanted, "over several windows");
+        let mut chunks = Chunks::new(&b"a\rb\r"[..]).unwrap();
+        chunks.consume(2);
+        assert_eq!(chunks.line_at(0), 2);
     }
 
     /// Two gigabytes without a line end: refused after sixteen megabytes.
