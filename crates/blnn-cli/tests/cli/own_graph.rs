@@ -205,3 +205,27 @@ fn a_guess_about_the_first_line_is_told_with_the_flag_against_it() {
     put("known.csv", "ann,bob\ncy,ann\n");
     assert_eq!(info(&[&apart[..], &["--edges", "known.csv"]].concat()).0, 3);
 }
+
+/// What spreadsheets and data frames add to a table, and how it is told.
+#[test]
+fn tables_of_other_programs_are_understood() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    put("frame.csv", ",id,x\n0,a,1.5\n1,b,2.5\n2,c,2.5\n");
+    put("mac.csv", "source,target\ra,b\rb,c\r");
+    put("edges.csv", "1,2\n2,3\n");
+    put("users.csv", "key,name,age\nx1,1,31\nx2,2,40\nx3,3,25\n");
+    let info = ["datasets", "info", "--edges"];
+    let (code, _, told) =
+        finish(blnn(folder.path()).args(info).args(["mac.csv", "--nodes", "frame.csv"]));
+    assert_eq!(code, 0, "{told}");
+    for part in ["`source` → `target`", "features  1: x", "left out  column 1 (row numbers"] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    let wrong = ["edges.csv", "--nodes", "users.csv"];
+    let stderr = refusal(blnn(folder.path()).args(info).args(wrong));
+    let wanted = "the source `1` is not among the ids of users.csv (its column `key`; --id-column";
+    assert!(stderr.contains(wanted), "{stderr}");
+    let told = [&wrong[..], &["--id-column", "name"]].concat();
+    assert_eq!(finish(blnn(folder.path()).args(info).args(told)).0, 0);
+}

@@ -182,6 +182,10 @@ fn edge_parts(
                     (ids, edges, Given::Matrix(features))
                 }
                 NodeFile::Table(table) => {
+                    let shown = format!(
+                        "{shown} (its column `{}`; --id-column tells another one)",
+                        table.id_name
+                    );
                     let edges = rows_of((request, source), ends, &table.ids, &shown, threads)?;
                     labels = table.label;
                     (table.ids, edges, Given::Table(table.columns))
