@@ -382,6 +382,43 @@ fn one_archive_holds_everything_and_its_splits_are_kept() {
     assert!(refusal(&extra).contains("leave --nodes out"));
 }
 
+/// Labels alone tell the number of nodes; their features then come from the edges.
+#[test]
+fn an_archive_needs_no_features_and_takes_any_labels() {
+    let place = Place::new();
+    let mut npz = whole();
+    npz.remove("node_features");
+    let loaded = load(&OwnGraph::new(place.put("bare.npz", npz.stored()))).unwrap();
+    assert_eq!((loaded.graph.nodes(), loaded.graph.labels().unwrap()), (3, &[0, 1, 1][..]));
+    assert!(loaded.understood.to_string().contains("computed from the edges: random-walk"));
+    let names: Vec<u8> = "baa".chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+    npz.set("node_labels", npy("<U1", "(3,)", &names));
+    let loaded = load(&OwnGraph::new(place.put("texts.npz", npz.stored()))).unwrap();
+    assert_eq!(loaded.graph.class_names(), ["a", "b"]);
+    assert_eq!(loaded.graph.labels().unwrap(), [1, 0, 0]);
+    npz.set("node_labels", ints(&[-1, 4, 4]));
+    let loaded = load(&OwnGraph::new(place.put("minus.npz", npz.stored()))).unwrap();
+    assert_eq!(loaded.graph.class_names(), ["-1", "4"]);
+    npz.remove("node_labels");
+    let text = refusal(&OwnGraph::new(place.put("edges.npz", npz.stored())));
+    assert!(text.contains("edges.npz: holds edges, but neither node_features nor"), "{text}");
+}
+
+#[test]
+fn values_of_a_matrix_that_cannot_be_used_name_its_file() {
+    let place = Place::new();
+    let edges = place.put("adj.csv", "0,1\n1,2\n");
+    for (value, wanted) in [
+        (f64::NAN, "x.npy: feature 0 of node 1 (both from 0) is NaN"),
+        (1e200, "x.npy: feature 0 of node 1 (both from 0) is infinite, or too large for 32 bits"),
+    ] {
+        let data: Vec<u8> = [1.0, value, 3.0].iter().flat_map(|v: &f64| v.to_le_bytes()).collect();
+        let nodes = place.put("x.npy", npy("<f8", "(3, 1)", &data));
+        let text = refusal(&with_nodes(edges.clone(), nodes));
+        assert!(text.contains(wanted) && !text.contains("adj"), "{text}");
+    }
+}
+
 #[test]
 fn arrays_of_pairs_are_edges() {
     let place = Place::new();

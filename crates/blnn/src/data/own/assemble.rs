@@ -111,16 +111,17 @@ fn whole_parts(
     note: FileNote,
     threads: &Threads,
 ) -> Result<Parts> {
-    let ids = counting(whole.features.rows())?;
+    let (nodes, member) = whole.nodes;
+    let ids = counting(nodes)?;
     let mut ends = EndPoints::new();
     ends.push_numbers(whole.edges);
-    let edges = rows_of((request, source), ends, &ids, "node_features", threads)?;
-    let labels = whole.labels.map(|classes| LabelColumn {
+    let edges = rows_of((request, source), ends, &ids, member, threads)?;
+    let labels = whole.labels.map(|(classes, names)| LabelColumn {
         name: "node_labels".into(),
-        names: Vec::new(),
+        names,
         classes: classes.into_iter().map(Some).collect(),
     });
-    let given = Given::Matrix(Features::Dense(whole.features));
+    let given = whole.features.map_or(Given::None, |x| Given::Matrix(Features::Dense(x)));
     let name = name_of(&request.edges);
     Ok(Parts { name, notes: vec![note], ids, edges, given, labels, splits: whole.splits })
 }
@@ -256,6 +257,8 @@ fn assemble(
         None => make_features(request.features, parts.given, &adjacency, &parts.ids, threads),
     };
     let place = request.nodes.as_ref().unwrap_or(&request.edges);
+    // Here the file is known that the features come from; the graph knows its name only.
+    let made = made.and_then(|made| made.features.check_finite().map(|()| made));
     let Made { features, encoding, source, unseen } = made.map_err(|e| e.at(place.display()))?;
     let id_names = parts.ids.names();
     let ids = match (&id_names, &parts.ids) {

@@ -7,14 +7,14 @@ use blnn_kernels::Threads;
 use super::encoding::Encoding;
 use super::endpoints::{EndPoints, Unknown};
 use super::known::Known;
-use super::matrices::{SparseMatrix, WholeGraph, pairs};
+use super::matrices::{Classes, SparseMatrix, WholeGraph, named_classes, pairs};
 use super::node_table::NodeTable;
 use super::parquet_table::ParquetTable;
 use super::source::{Kind, Reader, Source};
 use super::text_table::TextTable;
 use super::understood::FileNote;
 use super::{ColumnNames, edge_list, name_of, node_text};
-use crate::data::npy::{self, Array, Values};
+use crate::data::npy::{self, Array};
 use crate::data::npz::{self, Archive};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Features, Graph};
@@ -141,7 +141,8 @@ fn npz_edges(source: &Source) -> Result<(EdgeFile, Told)> {
     }
     if archive.has("edges") {
         let graph = WholeGraph::read(&mut archive)?;
-        return Ok((EdgeFile::Whole(graph), "archive of edges and node_features".into()));
+        let read_as = format!("archive of edges and {}", graph.nodes.1);
+        return Ok((EdgeFile::Whole(graph), read_as.into()));
     }
     if archive.has("format") && archive.has("shape") {
         let (ends, nodes) = SparseMatrix::read(&mut archive)?.into_edges()?;
@@ -154,7 +155,8 @@ fn npz_edges(source: &Source) -> Result<(EdgeFile, Told)> {
     let found = if members.is_empty() { "nothing".into() } else { members.join(", ") };
     Err(parse(format!(
         "holds {found}, which is no graph; known are archives with adj_* and attr_* \
-         (gnn-benchmark), with edges and node_features, and SciPy's save_npz"
+         (gnn-benchmark), with edges and node_features, and SciPy's save_npz; unpack a zip of \
+         tables, save a workbook as csv"
     )))
 }
 
@@ -247,32 +249,10 @@ fn place_of_edge(edge: usize, source: &Source, columns: &ColumnNames) -> String 
 }
 
 /// Classes of nodes from a `.npy` vector: integers, names or flags, numbered in their order.
-pub(super) fn label_array(path: &Path) -> Result<(Vec<u32>, Vec<String>)> {
-    let array =
-        Source::open(path).and_then(|source| array(&source).map_err(|e| e.at(path.display())))?;
-    let fault = |kind, message: String| Err(Error::new(kind, message).at(path.display()));
-    if array.shape().len() != 1 {
-        let axes = array.shape().len();
-        return fault(ErrorKind::Shape, format!("labels have {axes} axes, a vector has 1"));
-    }
-    match array.values() {
-        Values::Int(values) => Ok(numbered(values)),
-        Values::Text(names) => Ok(numbered(names)),
-        Values::Bool(values) => Ok(numbered(values)),
-        _ => {
-            let message = "labels are not integers or names; convert them, as with \
-                           labels.astype(int)";
-            fault(ErrorKind::Parse, message.into())
-        }
-    }
-}
-
-fn numbered<T: Ord + ToString>(values: &[T]) -> (Vec<u32>, Vec<String>) {
-    let mut distinct: Vec<&T> = values.iter().collect();
-    distinct.sort();
-    distinct.dedup();
-    let class = |value: &T| distinct.partition_point(|other| *other < value) as u32;
-    (values.iter().map(class).collect(), distinct.iter().map(|&name| name.to_string()).collect())
+pub(super) fn label_array(path: &Path) -> Result<Classes> {
+    let source = Source::open(path)?;
+    let classes = array(&source).and_then(|array| named_classes(&array));
+    classes.map_err(|error| error.at(path.display()))
 }
 
 /// The ids of a table's nodes, the class of each that has one, and the names of the classes.
