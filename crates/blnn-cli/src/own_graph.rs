@@ -35,7 +35,7 @@ pub(crate) struct OwnGraphArgs {
     #[arg(long, help_heading = HEADING, value_name = "COLUMN|FILE.npy")]
     pub(crate) label: Option<String>,
 
-    /// The nodes' column with their ids [default: id, node, user_id, name, ... or the first]
+    /// The nodes' column with their ids [default: id, node, name, ... or the first]
     #[arg(long, help_heading = HEADING, value_name = "COLUMN")]
     pub(crate) id_column: Option<String>,
 

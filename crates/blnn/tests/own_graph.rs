@@ -190,6 +190,27 @@ fn parquet_tables_are_read_over_row_groups() {
     assert_eq!((names.len(), classes), (3, vec![Some(1), Some(0), Some(0)]));
 }
 
+/// The index of a data frame is no feature, and holds the ids if nothing else can.
+#[test]
+fn the_index_of_a_data_frame_is_ids_for_want_of_others() {
+    let place = Place::new();
+    let edges = place.put("edges.csv", "3,7\n9,3\n");
+    let groups = [(vec!["b", "a", "a"], vec![7, 3, 9], vec![0.5, 1.5, 2.5])];
+    let frame = |id: &str, text: &str, number: &str| {
+        let schema = format!(
+            "message m {{ required binary {text} (STRING); required int64 {id}; \
+             required double {number}; }}"
+        );
+        labelled(edges.clone(), place.put("n.parquet", parquet_file(&schema, &groups)))
+    };
+    let loaded = load(&frame("node", "topic", "__index_level_0__")).unwrap();
+    assert!(loaded.understood.to_string().contains("left out  __index_level_0__"));
+    // Behind the classes stands the index, and a column of fractions cannot be ids.
+    let loaded = load(&frame("__index_level_0__", "topic", "age")).unwrap();
+    assert_eq!(ids(&loaded.graph), ["7", "3", "9"]);
+    assert_eq!(loaded.graph.feature_names().unwrap(), ["age"]);
+}
+
 #[test]
 fn damaged_parquet_and_empty_values_are_told() {
     let place = Place::new();

@@ -78,14 +78,7 @@ impl Roles {
         let label = columns.label.as_deref().map(|l| column(l, "--label")).transpose()?;
         let id = match columns.id.as_deref() {
             Some(wanted) => column(wanted, "--id-column")?,
-            None => {
-                let mut names = names.to_vec();
-                // What the user calls classes is not looked at for ids.
-                if let Some(name) = label.and_then(|label| names.get_mut(label)) {
-                    name.clear();
-                }
-                find_id(&names).unwrap_or(otherwise)
-            }
+            None => find_id(&without(names, label)).unwrap_or(otherwise),
         };
         if label == Some(id) {
             let message =
@@ -111,6 +104,15 @@ impl Roles {
             others: &others,
         })
     }
+}
+
+/// The names, but for that of the classes: it is not looked at for ids.
+fn without(names: &[String], label: Option<usize>) -> Vec<String> {
+    let mut names = names.to_vec();
+    if let Some(name) = label.and_then(|label| names.get_mut(label)) {
+        name.clear();
+    }
+    names
 }
 
 fn parse(message: impl Into<String>) -> Error {

@@ -151,7 +151,7 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
     }
 
     fn read_nodes(&self, columns: &ColumnNames, known: Option<&Known<'_>>) -> Result<NodeTable> {
-        let roles = Roles::find(&self.names, self.names.len(), columns, self.first_ids())?;
+        let roles = Roles::find(&self.names, self.names.len(), columns, self.first_ids(columns))?;
         if let Some(known) = known {
             roles.check(known, &self.names)?;
         }
@@ -192,13 +192,15 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         filling.finish().map_err(|(row, fault)| at_row(fault, row + 1))
     }
 
-    /// The column of the ids where none is called so: the first that may be, an index of texts
-    /// before it.
-    fn first_ids(&self) -> usize {
+    /// The column of the ids where none is called so: an index of texts, or else the first column
+    /// that may be ids, or else an index of numbers.
+    fn first_ids(&self, columns: &ColumnNames) -> usize {
         let index = self.names.iter().position(|name| is_index(name));
         let texts = index.filter(|&index| self.contents[index] == Content::Texts);
-        let may_be = |column: &Content| matches!(column, Content::Integers | Content::Texts);
-        let first = self.contents.first().is_some_and(may_be).then_some(0);
+        let is_label = |column: usize| columns.label.as_ref() == Some(&self.names[column]);
+        let may_be =
+            |column: usize| matches!(self.contents[column], Content::Integers | Content::Texts);
+        let first = (0..self.names.len()).find(|&column| !is_label(column)).filter(|&c| may_be(c));
         texts.or(first).or(index).unwrap_or(0)
     }
 

@@ -19,9 +19,9 @@ pub(crate) fn is_row_numbers<'c>(name: &str, cells: impl Iterator<Item = &'c Str
         return false;
     }
     let mut seen = HashSet::new();
-    let mut is_new = |cell: &String| whole_number(cell.as_bytes()).is_some_and(|n| seen.insert(n));
+    let is_new = |cell: &String| whole_number(cell.as_bytes()).is_some_and(|n| seen.insert(n));
     let mut cells = cells.peekable();
-    cells.peek().is_some() && cells.all(|cell| is_new(cell))
+    cells.peek().is_some() && cells.all(is_new)
 }
 
 /// Whether a parquet column is one by its name.
