@@ -487,11 +487,11 @@ mod tests {
     fn a_feature_that_is_not_finite_is_located() {
         let x = dense(2, vec![0.0, 1.0, 2.0, f32::NAN]);
         let text = message(Graph::new("g", pair(), x));
-        assert!(text.contains("feature 1 of node 1 is NaN"), "{text}");
+        assert!(text.contains("feature 1 of node 1 (both from 0) is NaN"), "{text}");
         let pattern = Pattern::new(9, vec![0, 1, 2], vec![3, 7]).unwrap();
         let x = Csr::new(pattern, vec![1.0, f32::INFINITY]).unwrap();
         let text = message(Graph::new("g", pair(), Features::Sparse(x)));
-        assert!(text.contains("feature 7 of node 1 is inf"), "{text}");
+        assert!(text.contains("feature 7 of node 1 (both from 0) is infinite"), "{text}");
     }
 
     #[test]
