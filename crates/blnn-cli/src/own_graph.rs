@@ -20,7 +20,7 @@ const HEADING: &str = "Your own graph";
 /// A graph of your own.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct OwnGraphArgs {
-    /// The edges: csv, tsv, parquet (plain or gzip), a SciPy .npz or an array of pairs .npy
+    /// The edges: csv, tsv, parquet, a SciPy .npz or an array of pairs .npy; plain or gzip
     #[arg(long, help_heading = HEADING, value_name = "FILE")]
     pub(crate) edges: Option<PathBuf>,
 
@@ -52,6 +52,8 @@ pub(crate) struct OwnGraphArgs {
     pub(crate) skip_column: Vec<String>,
 
     /// The first line of the tables is data; columns are told by their numbers, from 1
+    ///
+    /// A table of which a column is told by name has a header all the same.
     #[arg(long, help_heading = HEADING)]
     pub(crate) no_header: bool,
 
@@ -262,7 +264,9 @@ impl OwnGraphArgs {
             }
             (Some(edges), None) => edges.clone(),
             (None, Some(named)) => {
-                let is_table = data::find(named).is_none() && Path::new(named).is_file();
+                // A pipe is no file to the system, and one to users.
+                let is_there = Path::new(named).exists() && !Path::new(named).is_dir();
+                let is_table = data::find(named).is_none() && is_there;
                 let is_json = Path::new(named).extension().is_some_and(|e| e == "json");
                 if !is_table || is_json {
                     return Ok(Some(Source::Known(named)));

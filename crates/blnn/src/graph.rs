@@ -58,6 +58,21 @@ impl Features {
         }
     }
 
+    /// Refuses values that cannot be computed with, and says where the first of them is.
+    pub(crate) fn check_finite(&self) -> Result<()> {
+        let values = self.values();
+        let Some(k) = values.iter().position(|v| !v.is_finite()) else {
+            return Ok(());
+        };
+        let (node, column) = self.position(k);
+        let what = if values[k].is_nan() {
+            "is NaN, which is no value"
+        } else {
+            "is infinite, or too large for 32 bits (beyond 3.4e38)"
+        };
+        shape(format!("feature {column} of node {node} (both from 0) {what}; replace or drop it"))
+    }
+
     /// Node and attribute of the `k`-th stored value.
     fn position(&self, k: usize) -> (usize, usize) {
         match self {
@@ -177,19 +192,7 @@ impl Graph {
         if self.features.cols() == 0 {
             return shape("the nodes have no features");
         }
-        self.check_finite()
-    }
-
-    fn check_finite(&self) -> Result<()> {
-        let values = self.features.values();
-        let Some(k) = values.iter().position(|v| !v.is_finite()) else {
-            return Ok(());
-        };
-        let (node, column) = self.features.position(k);
-        let value = values[k];
-        shape(format!(
-            "feature {column} of node {node} is {value}, it must be finite; replace or drop it"
-        ))
+        self.features.check_finite()
     }
 
     /// Adds a class number for each node, with the names of the classes (or none).
@@ -484,11 +487,11 @@ mod tests {
     fn a_feature_that_is_not_finite_is_located() {
         let x = dense(2, vec![0.0, 1.0, 2.0, f32::NAN]);
         let text = message(Graph::new("g", pair(), x));
-        assert!(text.contains("feature 1 of node 1 is NaN"), "{text}");
+        assert!(text.contains("feature 1 of node 1 (both from 0) is NaN"), "{text}");
         let pattern = Pattern::new(9, vec![0, 1, 2], vec![3, 7]).unwrap();
         let x = Csr::new(pattern, vec![1.0, f32::INFINITY]).unwrap();
         let text = message(Graph::new("g", pair(), Features::Sparse(x)));
-        assert!(text.contains("feature 7 of node 1 is inf"), "{text}");
+        assert!(text.contains("feature 7 of node 1 (both from 0) is infinite"), "{text}");
     }
 
     #[test]

@@ -94,14 +94,37 @@ fn gzip_tabs_and_quotes_change_nothing() {
     let place = Place::new();
     let plain = labelled(place.put("e.csv", EDGES), place.put("n.csv", NODES));
     let wanted = load(&plain).unwrap().graph.fingerprint();
-    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    packed.write_all(EDGES.replace(',', "\t").as_bytes()).unwrap();
-    let packed = place.put("e.tsv.gz", packed.finish().unwrap());
+    let packed = place.put("e.tsv.gz", gzip(EDGES.replace(',', "\t").as_bytes()));
     let quoted = NODES.replace("ann", "\"ann\"").replace('\n', "\r\n").replace(',', ";");
     let other = labelled(packed, place.put("n.txt", quoted));
     let loaded = load(&other).unwrap();
     assert_eq!(loaded.graph.fingerprint(), wanted);
     assert_eq!(loaded.graph.name(), "e");
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(bytes).unwrap();
+    packed.finish().unwrap()
+}
+
+#[test]
+fn everything_may_be_packed_with_gzip() {
+    let place = Place::new();
+    let edges = place.put("e.csv", "3,7\n9,3\n");
+    let plain = labelled(edges.clone(), place.put("n.parquet", parquet_nodes()));
+    let packed = labelled(edges, place.put("n.gz", gzip(&parquet_nodes())));
+    let wanted = load(&plain).unwrap().graph.fingerprint();
+    assert_eq!(load(&packed).unwrap().graph.fingerprint(), wanted);
+    let matrix = place.put("x.npz.gz", gzip(&scipy("csr").stored()));
+    assert_eq!(load(&OwnGraph::new(matrix)).unwrap().graph.nodes(), 3);
+    for (bytes, wanted) in [
+        (&b"BZh91AY&SY\x01\x02"[..], "e.csv: is packed with bzip2, which is not read; unpack"),
+        (&gzip(b"\x28\xb5\x2f\xfd\x04"), "e.csv: is packed with zstd"),
+    ] {
+        let text = refusal(&OwnGraph::new(place.put("e.csv", bytes)));
+        assert!(text.contains(wanted), "{text}");
+    }
 }
 
 /// Row groups of two rows.
@@ -165,6 +188,27 @@ fn parquet_tables_are_read_over_row_groups() {
     assert!(text.contains("--source-column"), "{text}");
     let (names, classes, _) = labels(&nodes, &labelled("".into(), "".into()).columns).unwrap();
     assert_eq!((names.len(), classes), (3, vec![Some(1), Some(0), Some(0)]));
+}
+
+/// The index of a data frame is no feature, and holds the ids if nothing else can.
+#[test]
+fn the_index_of_a_data_frame_is_ids_for_want_of_others() {
+    let place = Place::new();
+    let edges = place.put("edges.csv", "3,7\n9,3\n");
+    let groups = [(vec!["b", "a", "a"], vec![7, 3, 9], vec![0.5, 1.5, 2.5])];
+    let frame = |id: &str, text: &str, number: &str| {
+        let schema = format!(
+            "message m {{ required binary {text} (STRING); required int64 {id}; \
+             required double {number}; }}"
+        );
+        labelled(edges.clone(), place.put("n.parquet", parquet_file(&schema, &groups)))
+    };
+    let loaded = load(&frame("node", "topic", "__index_level_0__")).unwrap();
+    assert!(loaded.understood.to_string().contains("left out  __index_level_0__"));
+    // Behind the classes stands the index, and a column of fractions cannot be ids.
+    let loaded = load(&frame("__index_level_0__", "topic", "age")).unwrap();
+    assert_eq!(ids(&loaded.graph), ["7", "3", "9"]);
+    assert_eq!(loaded.graph.feature_names().unwrap(), ["age"]);
 }
 
 #[test]
@@ -357,6 +401,43 @@ fn one_archive_holds_everything_and_its_splits_are_kept() {
     assert!(text.contains("far.npz: edge 2: the target `7` is not among"), "{text}");
     let extra = with_nodes(place.put("p.npz", whole().stored()), place.put("n.csv", NODES));
     assert!(refusal(&extra).contains("leave --nodes out"));
+}
+
+/// Labels alone tell the number of nodes; their features then come from the edges.
+#[test]
+fn an_archive_needs_no_features_and_takes_any_labels() {
+    let place = Place::new();
+    let mut npz = whole();
+    npz.remove("node_features");
+    let loaded = load(&OwnGraph::new(place.put("bare.npz", npz.stored()))).unwrap();
+    assert_eq!((loaded.graph.nodes(), loaded.graph.labels().unwrap()), (3, &[0, 1, 1][..]));
+    assert!(loaded.understood.to_string().contains("computed from the edges: random-walk"));
+    let names: Vec<u8> = "baa".chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+    npz.set("node_labels", npy("<U1", "(3,)", &names));
+    let loaded = load(&OwnGraph::new(place.put("texts.npz", npz.stored()))).unwrap();
+    assert_eq!(loaded.graph.class_names(), ["a", "b"]);
+    assert_eq!(loaded.graph.labels().unwrap(), [1, 0, 0]);
+    npz.set("node_labels", ints(&[-1, 4, 4]));
+    let loaded = load(&OwnGraph::new(place.put("minus.npz", npz.stored()))).unwrap();
+    assert_eq!(loaded.graph.class_names(), ["-1", "4"]);
+    npz.remove("node_labels");
+    let text = refusal(&OwnGraph::new(place.put("edges.npz", npz.stored())));
+    assert!(text.contains("edges.npz: holds edges, but neither node_features nor"), "{text}");
+}
+
+#[test]
+fn values_of_a_matrix_that_cannot_be_used_name_its_file() {
+    let place = Place::new();
+    let edges = place.put("adj.csv", "0,1\n1,2\n");
+    for (value, wanted) in [
+        (f64::NAN, "x.npy: feature 0 of node 1 (both from 0) is NaN"),
+        (1e200, "x.npy: feature 0 of node 1 (both from 0) is infinite, or too large for 32 bits"),
+    ] {
+        let data: Vec<u8> = [1.0, value, 3.0].iter().flat_map(|v: &f64| v.to_le_bytes()).collect();
+        let nodes = place.put("x.npy", npy("<f8", "(3, 1)", &data));
+        let text = refusal(&with_nodes(edges.clone(), nodes));
+        assert!(text.contains(wanted) && !text.contains("adj"), "{text}");
+    }
 }
 
 #[test]

@@ -353,11 +353,10 @@ fn checked(dataset: &Dataset) -> &'static str {
 }
 
 fn fetch_one(name: &str, args: &FetchArgs, folders: &[PathBuf]) -> Result<()> {
-    let Some(dataset) = data::find(name) else {
-        // The library words the error, with the nearest name.
-        data::load(name, &[])?;
+    if data::find(name).is_none() && Path::new(name).exists() {
         bail!("{name} is a file, not a known graph; there is nothing to fetch");
-    };
+    }
+    let dataset = data::named(name)?;
     if dataset.file().is_none() {
         progress_line(&format!("{name} is part of the program; nothing to fetch"));
         return Ok(());

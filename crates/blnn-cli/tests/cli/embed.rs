@@ -138,12 +138,15 @@ fn features_that_differ_are_explained() {
     trained(folder.path(), &[]);
     let nodes = fs::read_to_string(folder.path().join("nodes.csv")).unwrap();
     let other = ["--edges", "edges.csv", "--nodes", "other.csv"];
+    let text = |table: String, n| table.replace(&format!(",{n},"), &format!(",s{n},"));
+    let sizes = (0..7).fold(nodes.clone(), text);
     let cases = [
         (nodes.replace("size", "Size"), vec!["other.csv: lacks a column", "did you mean `Size`?"]),
         (nodes.replace(",de,", ",1,").replace(",fr,", ",2,"), vec!["`country` holds numbers"]),
-        (nodes.replace("n0,0,", "n0,zero,"), vec!["`size` holds texts such as `zero`"]),
+        (sizes, vec!["`size` holds texts such as `s0`"]),
+        (nodes.replace("n0,0,", "n0,zero,"), vec!["other.csv: line 2: column `size`: `zero`"]),
         (nodes.replace("n3,3,", "n3,three,"), vec!["other.csv: line 5: column `size`: `three`"]),
-        (nodes.replace("n3,3,", "n3,,"), vec!["other.csv: line 5: column `size` is empty"]),
+        (nodes.replace("n3,3,", "n3,,"), vec!["other.csv: line 5: the cell of `size` is empty"]),
     ];
     for (table, wanted) in cases {
         fs::write(folder.path().join("other.csv"), table).unwrap();

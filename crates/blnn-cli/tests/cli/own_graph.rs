@@ -141,3 +141,91 @@ fn damaged_parquet_is_an_error_without_a_panic() {
         );
     }
 }
+
+/// What comes through a pipe is the whole table, its first bytes included.
+#[cfg(unix)]
+#[test]
+fn pipes_are_read_as_files_are() {
+    let folder = tempfile::tempdir().unwrap();
+    put_tables(folder.path());
+    let script = "mkfifo fifo; cat edges.csv > fifo & cat nodes.csv | \
+                  \"$0\" datasets info --format json --edges fifo --nodes /dev/stdin --label topic";
+    let mut piped = std::process::Command::new("sh");
+    piped.args(["-c", script, env!("CARGO_BIN_EXE_blnn")]).current_dir(folder.path());
+    let (code, piped, stderr) = finish(&mut piped);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("fifo: text separated by comma, with a header; `from` → `to`"));
+    let info = ["datasets", "info", "--format", "json"];
+    let (_, plain, _) = finish(blnn(folder.path()).args(info).args(FILES));
+    let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    for key in ["nodes", "entries", "features", "classes"] {
+        assert_eq!(parsed(&piped)[key], parsed(&plain)[key], "{key}");
+    }
+    // A wrong end is told with its line, for which the table is looked at again.
+    let script =
+        "printf 'a0,b0\na1,zz\n' | \"$0\" datasets info --edges /dev/stdin --nodes nodes.csv";
+    let mut wrong = std::process::Command::new("sh");
+    wrong.args(["-c", script, env!("CARGO_BIN_EXE_blnn")]).current_dir(folder.path());
+    let stderr = refusal(&mut wrong);
+    assert!(stderr.contains("/dev/stdin: line 2: the target `zz`"), "{stderr}");
+}
+
+/// Tables of nothing but texts: the first line is guessed about, and the guess is told.
+#[test]
+fn a_guess_about_the_first_line_is_told_with_the_flag_against_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    put("likes.csv", "user,friend,stars\nann,bob,x\nbob,cy,y\n");
+    put("people.csv", "person,country,team\nann,de,red\nbob,fr,blue\ncy,de,red\n");
+    put("pairs.csv", "ann,bob\ncy,di\n");
+    let info = |arguments: &[&str]| {
+        let (code, stdout, stderr) = finish(
+            blnn(folder.path()).args(["datasets", "info", "--format", "json"]).args(arguments),
+        );
+        assert_eq!(code, 0, "{stderr}");
+        (serde_json::from_str::<serde_json::Value>(&stdout).unwrap()["nodes"].clone(), stderr)
+    };
+    let (nodes, told) = info(&["--edges", "likes.csv", "--nodes", "people.csv"]);
+    assert_eq!(nodes, 3);
+    for part in [
+        "note      likes.csv: line 1 (`user`, `friend`, `stars`) is taken as the header",
+        "note      people.csv: line 1 (`person`, `country`, `team`) is taken as the header",
+        "--no-header",
+        "passed over: `stars`",
+    ] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    assert_eq!(info(&["--edges", "likes.csv", "--no-header"]).0, 5);
+    let (nodes, told) = info(&["--edges", "pairs.csv"]);
+    assert_eq!(nodes, 4, "no edge is lost");
+    assert!(told.contains("taken as data; if it is the header, say so with --source-column 'ann'"));
+    assert_eq!(info(&["--edges", "pairs.csv", "--source-column", "ann"]).0, 2);
+    // One table with a header, one without.
+    let apart = ["--no-header", "--id-column", "person", "--nodes", "people.csv"];
+    put("known.csv", "ann,bob\ncy,ann\n");
+    assert_eq!(info(&[&apart[..], &["--edges", "known.csv"]].concat()).0, 3);
+}
+
+/// What spreadsheets and data frames add to a table, and how it is told.
+#[test]
+fn tables_of_other_programs_are_understood() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    put("frame.csv", ",id,x\n0,a,1.5\n1,b,2.5\n2,c,2.5\n");
+    put("mac.csv", "source,target\ra,b\rb,c\r");
+    put("edges.csv", "1,2\n2,3\n");
+    put("users.csv", "key,name,age\nx1,1,31\nx2,2,40\nx3,3,25\n");
+    let info = ["datasets", "info", "--edges"];
+    let (code, _, told) =
+        finish(blnn(folder.path()).args(info).args(["mac.csv", "--nodes", "frame.csv"]));
+    assert_eq!(code, 0, "{told}");
+    for part in ["`source` → `target`", "features  1: x", "left out  column 1 (row numbers"] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    let wrong = ["edges.csv", "--nodes", "users.csv"];
+    let stderr = refusal(blnn(folder.path()).args(info).args(wrong));
+    let wanted = "the source `1` is not among the ids of users.csv (its column `key`; --id-column";
+    assert!(stderr.contains(wanted), "{stderr}");
+    let told = [&wrong[..], &["--id-column", "name"]].concat();
+    assert_eq!(finish(blnn(folder.path()).args(info).args(told)).0, 0);
+}

@@ -78,13 +78,34 @@ fn looks_like_path(graph: &str, path: &Path) -> bool {
 }
 
 fn unknown(graph: &str) -> Error {
-    let names = registry().iter().map(|dataset| dataset.name);
-    let hint = match nearest(graph, names.clone()) {
-        Some(name) => format!("did you mean `{name}`?"),
-        None => format!("known are {}", names.collect::<Vec<_>>().join(", ")),
-    };
+    let hint = suggestion(graph);
     let message = format!("unknown graph `{graph}`; {hint} A file needs its ending or a `/`");
     Error::new(ErrorKind::Dataset, message)
+}
+
+/// The data set called `name`.
+///
+/// # Errors
+/// If there is none; the message has the nearest name, or all of them.
+///
+/// # Examples
+/// ```
+/// assert_eq!(blnn::data::named("photo")?.name, "photo");
+/// let error = blnn::data::named("phtoo").unwrap_err();
+/// assert_eq!(error.to_string(), "unknown data set `phtoo`; did you mean `photo`?");
+/// # Ok::<(), blnn::Error>(())
+/// ```
+pub fn named(name: &str) -> Result<&'static Dataset> {
+    let message = || format!("unknown data set `{name}`; {}", suggestion(name));
+    find(name).ok_or_else(|| Error::new(ErrorKind::Dataset, message()))
+}
+
+fn suggestion(name: &str) -> String {
+    let names = registry().iter().map(|dataset| dataset.name);
+    match nearest(name, names.clone()) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => format!("known are {}.", names.collect::<Vec<_>>().join(", ")),
+    }
 }
 
 #[cfg(test)]
@@ -99,7 +120,7 @@ mod tests {
     fn an_unknown_name_is_answered_with_the_nearest_or_all() {
         assert!(error("Computrs").to_string().contains("did you mean `computers`?"));
         let text = error("zachary").to_string();
-        assert!(text.contains("cora, photo, computers, cs, physics, wikics"), "{text}");
+        assert!(text.contains("cora, photo, computers, cs, physics, wikics. A file"), "{text}");
         assert_eq!(error("zachary").kind(), ErrorKind::Dataset);
     }
 

@@ -12,6 +12,7 @@ use super::ids::NodeIds;
 use super::known::{Known, Unseen};
 use super::matrices::WholeGraph;
 use super::node_table::LabelColumn;
+use super::source::Source;
 use super::structural::{self, Structural};
 use super::understood::{FeatureSource, FileNote, IdKind, LabelNote, Understood};
 use super::{Loaded, OwnGraph, Why, name_of, saved};
@@ -57,7 +58,8 @@ pub(super) fn graph(
     if let Some(saved) = saved {
         saved::check_request(request, saved)?;
     }
-    let (file, note) = files::edges(&request.edges, &request.columns, threads)?;
+    let source = Source::open(&request.edges)?;
+    let (file, note) = files::edges(&source, &request.columns, threads)?;
     let parts = match file {
         EdgeFile::Benchmark { graph, listed } => {
             check_alone(request)?;
@@ -70,9 +72,11 @@ pub(super) fn graph(
         }
         EdgeFile::Whole(whole) => {
             check_alone(request)?;
-            whole_parts(request, whole, note, threads)?
+            whole_parts((request, &source), whole, note, threads)?
         }
-        EdgeFile::Edges { ends, nodes } => edge_parts(request, saved, ends, nodes, note, threads)?,
+        EdgeFile::Edges { ends, nodes } => {
+            edge_parts((request, &source), saved, ends, nodes, note, threads)?
+        }
     };
     assemble(request, saved, parts, threads)
 }
@@ -102,21 +106,22 @@ fn check_features(request: &OwnGraph) -> Result<()> {
 }
 
 fn whole_parts(
-    request: &OwnGraph,
+    (request, source): (&OwnGraph, &Source),
     whole: WholeGraph,
     note: FileNote,
     threads: &Threads,
 ) -> Result<Parts> {
-    let ids = counting(whole.features.rows())?;
+    let (nodes, member) = whole.nodes;
+    let ids = counting(nodes)?;
     let mut ends = EndPoints::new();
     ends.push_numbers(whole.edges);
-    let edges = rows_of(request, ends, &ids, "node_features", threads)?;
-    let labels = whole.labels.map(|classes| LabelColumn {
+    let edges = rows_of((request, source), ends, &ids, member, threads)?;
+    let labels = whole.labels.map(|(classes, names)| LabelColumn {
         name: "node_labels".into(),
-        names: Vec::new(),
+        names,
         classes: classes.into_iter().map(Some).collect(),
     });
-    let given = Given::Matrix(Features::Dense(whole.features));
+    let given = whole.features.map_or(Given::None, |x| Given::Matrix(Features::Dense(x)));
     let name = name_of(&request.edges);
     Ok(Parts { name, notes: vec![note], ids, edges, given, labels, splits: whole.splits })
 }
@@ -128,18 +133,18 @@ fn counting(nodes: usize) -> Result<NodeIds> {
 }
 
 fn rows_of(
-    request: &OwnGraph,
+    (request, source): (&OwnGraph, &Source),
     ends: EndPoints,
     ids: &NodeIds,
     nodes: &str,
     threads: &Threads,
 ) -> Result<Vec<(u32, u32)>> {
     ends.into_rows(ids, threads)
-        .map_err(|unknown| files::unknown_end(&unknown, &request.edges, &request.columns, nodes))
+        .map_err(|unknown| files::unknown_end(&unknown, source, &request.columns, nodes))
 }
 
 fn edge_parts(
-    request: &OwnGraph,
+    (request, source): (&OwnGraph, &Source),
     saved: Option<&Encoding>,
     ends: EndPoints,
     count: Option<usize>,
@@ -156,7 +161,7 @@ fn edge_parts(
                 None => ends.into_graph(threads),
                 Some(nodes) => {
                     let ids = counting(nodes)?;
-                    let edges = rows_of(request, ends, &ids, "the matrix", threads)?;
+                    let edges = rows_of((request, source), ends, &ids, "the matrix", threads)?;
                     (ids, edges)
                 }
             };
@@ -167,17 +172,22 @@ fn edge_parts(
             // A file of labels is no column of the table.
             columns.label = columns.label.filter(|label| !is_label_file(label));
             let known = saved.map(Known::of);
-            let (file, note) = files::nodes(path, &columns, known.as_ref(), threads)?;
+            let (file, note) =
+                files::nodes(&Source::open(path)?, &columns, known.as_ref(), threads)?;
             notes.push(note);
             let shown = path.display().to_string();
             match file {
                 NodeFile::Matrix(features) => {
                     let ids = counting(features.rows())?;
-                    let edges = rows_of(request, ends, &ids, &shown, threads)?;
+                    let edges = rows_of((request, source), ends, &ids, &shown, threads)?;
                     (ids, edges, Given::Matrix(features))
                 }
                 NodeFile::Table(table) => {
-                    let edges = rows_of(request, ends, &table.ids, &shown, threads)?;
+                    let shown = format!(
+                        "{shown} (its column `{}`; --id-column tells another one)",
+                        table.id_name
+                    );
+                    let edges = rows_of((request, source), ends, &table.ids, &shown, threads)?;
                     labels = table.label;
                     (table.ids, edges, Given::Table(table.columns))
                 }
@@ -225,6 +235,7 @@ fn label_file(path: &Path, nodes: usize, notes: &mut Vec<FileNote>) -> Result<La
     notes.push(FileNote {
         path: path.to_owned(),
         read_as: "labels, entry i for node i".into(),
+        remarks: Vec::new(),
         seconds: start.elapsed().as_secs_f64(),
     });
     let classes = classes.into_iter().map(Some).collect();
@@ -246,6 +257,8 @@ fn assemble(
         None => make_features(request.features, parts.given, &adjacency, &parts.ids, threads),
     };
     let place = request.nodes.as_ref().unwrap_or(&request.edges);
+    // Here the file is known that the features come from; the graph knows its name only.
+    let made = made.and_then(|made| made.features.check_finite().map(|()| made));
     let Made { features, encoding, source, unseen } = made.map_err(|e| e.at(place.display()))?;
     let id_names = parts.ids.names();
     let ids = match (&id_names, &parts.ids) {

@@ -1,11 +1,10 @@
 //! [`Chunks`]: a text file, plain or gzip, read a few megabytes at a time.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
+use super::source::GZIP;
 use crate::error::{Error, ErrorKind, Result};
 
 /// How much is read at once: enough to keep several threads busy, little beside any large graph.
@@ -23,37 +22,48 @@ pub(crate) struct Chunks<'a> {
     end: usize,
     /// Whether the source has nothing more.
     finished: bool,
+    /// Whether lines end with a carriage return alone, as on old Macs and from some spreadsheets:
+    /// each is made a line feed as it is read.
+    returns: bool,
     /// Number of line ends before `begin`.
     lines: usize,
 }
 
-impl Chunks<'static> {
-    /// Opens a file; one that begins as gzip does is unpacked on the way, whatever its name. Errors
-    /// do not name the file.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
-        if file.metadata().is_ok_and(|about| about.is_dir()) {
-            return Err(Error::new(ErrorKind::Dataset, "is a folder; name the file in it"));
-        }
-        Self::new(file)
-    }
-}
-
 impl<'a> Chunks<'a> {
-    /// Reads from any source.
+    /// Reads from any source; what begins as gzip does is unpacked on the way. Errors do not name
+    /// the file.
     pub(crate) fn new(source: impl Read + 'a) -> Result<Self> {
         let mut source = BufReader::with_capacity(1 << 16, source);
         let start = io::BufRead::fill_buf(&mut source).map_err(|e| unreadable(&e))?;
-        let source: Box<dyn Read + 'a> = if start.starts_with(&[0x1f, 0x8b]) {
+        let source: Box<dyn Read + 'a> = if start.starts_with(&GZIP) {
             Box::new(MultiGzDecoder::new(source))
         } else {
             Box::new(source)
         };
-        let (buffer, finished) = (vec![0; CHUNK], false);
-        let mut chunks = Self { source, buffer, begin: 0, end: 0, finished, lines: 0 };
+        let (buffer, finished, returns) = (vec![0; CHUNK], false, false);
+        let mut chunks = Self { source, buffer, begin: 0, end: 0, finished, returns, lines: 0 };
         chunks.more()?;
+        chunks.find_line_ends();
         chunks.skip_mark()?;
         Ok(chunks)
+    }
+
+    /// Sees whether lines end with a carriage return alone.
+    fn find_line_ends(&mut self) {
+        let window = self.window();
+        // The line feed of the last one may be yet to come.
+        let seen = if self.finished { window } else { &window[..window.len().saturating_sub(1)] };
+        self.returns =
+            memchr::memchr(b'\n', window).is_none() && memchr::memchr(b'\r', seen).is_some();
+        self.turn_returns(self.begin);
+    }
+
+    /// Makes line feeds of the carriage returns from `start` on, where those end lines.
+    fn turn_returns(&mut self, start: usize) {
+        if self.returns {
+            let read = self.buffer[start..self.end].iter_mut();
+            read.filter(|byte| **byte == b'\r').for_each(|byte| *byte = b'\n');
+        }
     }
 
     /// Steps over a UTF-8 mark and refuses what is not UTF-8 by its first bytes.
@@ -110,6 +120,7 @@ impl<'a> Chunks<'a> {
         if self.end * 2 > self.buffer.len() {
             self.buffer.resize((self.buffer.len() * 2).min(2 * MAX_LINE), 0);
         }
+        let kept = self.end;
         while self.end < self.buffer.len() && !self.finished {
             match self.source.read(&mut self.buffer[self.end..]) {
                 Ok(0) => self.finished = true,
@@ -118,11 +129,12 @@ impl<'a> Chunks<'a> {
                 Err(e) => return Err(unreadable(&e)),
             }
         }
+        self.turn_returns(kept);
         Ok(())
     }
 }
 
-fn unreadable(cause: &io::Error) -> Error {
+pub(crate) fn unreadable(cause: &io::Error) -> Error {
     let message = match cause.kind() {
         io::ErrorKind::UnexpectedEof => {
             "the gzip data end too early; the file is cut short, copy or download it again".into()
@@ -186,6 +198,18 @@ mod tests {
         assert_eq!(drain(b"\xef\xbb\xbfid\n", 9).unwrap(), b"id\n");
         let text = drain(b"\xff\xfei\0d\0", 9).unwrap_err().to_string();
         assert!(text.contains("save it as UTF-8"), "{text}");
+    }
+
+    #[test]
+    fn carriage_returns_alone_end_lines() {
+        assert_eq!(drain(b"a,b\r1,2\r", 9).unwrap(), b"a,b\n1,2\n");
+        assert_eq!(drain(b"a,b\r\n1,2\r\n", 9).unwrap(), b"a,b\r\n1,2\r\n");
+        let long = b"12345,67890\r".repeat(CHUNK / 6);
+        let wanted: Vec<u8> = long.iter().map(|&b| if b == b'\r' { b'\n' } else { b }).collect();
+        assert!(drain(&long, 100_000).unwrap() == wanted, "over several windows");
+        let mut chunks = Chunks::new(&b"a\rb\r"[..]).unwrap();
+        chunks.consume(2);
+        assert_eq!(chunks.line_at(0), 2);
     }
 
     /// Two gigabytes without a line end: refused after sixteen megabytes.

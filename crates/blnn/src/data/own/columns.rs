@@ -3,6 +3,8 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::nearest::nearest;
 
+use super::row_numbers::is_nameless;
+
 /// Names of the two ends of an edge, in pairs.
 const ENDS: [[&str; 2]; 14] = [
     ["source", "target"],
@@ -22,10 +24,10 @@ const ENDS: [[&str; 2]; 14] = [
 ];
 
 /// Names of the column with the nodes' ids.
-const IDS: [&str; 8] = ["id", "node_id", "nodeid", "node", "node_name", ":id", "key", "name"];
+const IDS: [&str; 7] = ["id", "node_id", "nodeid", "node", "node_name", ":id", "key"];
 
 /// A name without what people vary: case, spaces, dashes.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     name.trim().to_lowercase().replace([' ', '-'], "_")
 }
 
@@ -39,9 +41,22 @@ pub(super) fn find_ends(names: &[String]) -> Option<[usize; 2]> {
         .find_map(|[source, target]| Some([position(names, source)?, position(names, target)?]))
 }
 
-/// The column that holds the ids by its name.
+/// The column that holds the ids by its name. A first column such as `user_id` goes before `name`,
+/// which is often one attribute of many; one farther behind is more often that of a class.
 pub(super) fn find_id(names: &[String]) -> Option<usize> {
-    IDS.iter().find_map(|id| position(names, id))
+    let of_nodes =
+        || names.iter().position(|name| !is_nameless(name)).filter(|&c| is_id(&names[c]));
+    let known = IDS.iter().find_map(|id| position(names, id));
+    known.or_else(of_nodes).or_else(|| position(names, "name"))
+}
+
+/// Whether a name ends as those of ids do: `user_id`, `userId`, `UserID`.
+fn is_id(name: &str) -> bool {
+    let name = name.trim();
+    let camel = |end: &str| {
+        name.strip_suffix(end).is_some_and(|start| start.ends_with(|c: char| c.is_lowercase()))
+    };
+    plain(name).ends_with("_id") || camel("Id") || camel("ID")
 }
 
 /// The column that a flag tells: by its name, or by its number from 1.
@@ -90,6 +105,12 @@ mod tests {
         assert_eq!(find_ends(&names(&["source", "dst"])), None);
         assert_eq!(find_id(&names(&["name", "Node ID"])), Some(1));
         assert_eq!(find_id(&names(&["age", "topic"])), None);
+        for ids in ["user_id", "User ID", "userId", "paperID"] {
+            assert_eq!(find_id(&names(&[ids, "name", "age"])), Some(0), "{ids}");
+            assert_eq!(find_id(&names(&["", ids, "name"])), Some(1), "behind row numbers");
+        }
+        assert_eq!(find_id(&names(&["paid", "name"])), Some(1));
+        assert_eq!(find_id(&names(&["title", "name", "topic_id"])), Some(1));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use blnn_kernels::Threads;
 use super::ColumnNames;
 use super::columns::{find_ends, told};
 use super::endpoints::EndPoints;
+use super::header;
 use super::ids::whole_number;
 use super::record::{Separator, Split, split};
 use super::text_edges::TextEdges;
@@ -21,19 +22,17 @@ pub(crate) struct Layout {
     pub(crate) separator: Separator,
 }
 
-/// Finds the two columns, and takes the first record as the header if it is one: if it names
-/// columns that are told or known, or if it alone has no whole numbers as ids.
+/// Finds the two columns, and takes the first record as the header if it is one.
 pub(crate) fn layout(table: &mut TextTable<'_>, columns: &ColumnNames) -> Result<Layout> {
     if table.width() < 2 {
         let message = "has one column only, an edge list needs two; separate them by comma, tab, \
                        semicolon or space";
         return Err(Error::new(ErrorKind::Parse, message));
     }
-    if !columns.no_header && has_header(table, columns) {
-        table.take_header()?;
-    }
+    let reading = header::of_edges(table.sample(), columns);
+    table.read_first(reading, "--source-column")?;
     let names = table.header().unwrap_or_default();
-    let known = find_ends(names).unwrap_or([0, 1]);
+    let known = find_ends(names).unwrap_or_else(|| first_two(table));
     let column = |wanted: Option<&str>, flag: &str, otherwise: usize| {
         wanted.map_or(Ok(otherwise), |wanted| told(names, table.width(), wanted, flag))
     };
@@ -51,19 +50,10 @@ pub(crate) fn layout(table: &mut TextTable<'_>, columns: &ColumnNames) -> Result
     Ok(Layout { ends: [source, target], width, separator })
 }
 
-fn has_header(table: &TextTable<'_>, columns: &ColumnNames) -> bool {
-    let Some((first, rest)) = table.sample().split_first() else {
-        return false;
-    };
-    let is_told =
-        |wanted: &Option<String>| wanted.as_ref().is_some_and(|w| told(first, 0, w, "").is_ok());
-    if is_told(&columns.source) || is_told(&columns.target) || find_ends(first).is_some() {
-        return true;
-    }
-    let has_numbers = |row: &Vec<String>| {
-        row.iter().take(2).all(|field| whole_number(field.as_bytes()).is_some())
-    };
-    !rest.is_empty() && !has_numbers(first) && rest.iter().all(has_numbers)
+/// The first two columns that do more than number the lines.
+fn first_two(table: &TextTable<'_>) -> [usize; 2] {
+    let first = usize::from(table.width() > 2 && table.is_row_numbers(0));
+    [first, first + 1]
 }
 
 /// Reads all edges that are left in the table.
@@ -228,6 +218,7 @@ mod tests {
             "# SNAP\n1 2\n2 3\n",
             "u,v,note\n1,2,\"a, b\"\n\n2,3,\n",
             "1,2,0.5\n2,3,0.5\n",
+            ",who,whom\n0,1,2\n1,2,3\n",
         ] {
             assert_eq!(edges(text, &none).unwrap(), wanted, "{text}");
         }

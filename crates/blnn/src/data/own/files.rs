@@ -1,62 +1,30 @@
-//! Telling files apart by their first bytes, and reading each kind.
+//! Reading each kind of file.
 
-use std::fs::File;
-use std::io::{BufReader, Read};
 use std::path::Path;
-use std::time::Instant;
 
 use blnn_kernels::Threads;
 
 use super::encoding::Encoding;
 use super::endpoints::{EndPoints, Unknown};
 use super::known::Known;
-use super::matrices::{SparseMatrix, WholeGraph, pairs};
+use super::matrices::{Classes, SparseMatrix, WholeGraph, named_classes, pairs};
 use super::node_table::NodeTable;
 use super::parquet_table::ParquetTable;
+use super::source::{Kind, Reader, Source};
 use super::text_table::TextTable;
 use super::understood::FileNote;
 use super::{ColumnNames, edge_list, name_of, node_text};
-use crate::data::npy::{self, Array, Values};
+use crate::data::npy::{self, Array};
 use crate::data::npz::{self, Archive};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Features, Graph};
-
-/// What a file is, by its first bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Parquet,
-    Npz,
-    Npy,
-    Text,
-}
-
-impl Kind {
-    fn of(path: &Path) -> Result<Self> {
-        let mut start = Vec::new();
-        let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
-        if file.metadata().is_ok_and(|about| about.is_dir()) {
-            return Err(Error::new(ErrorKind::Dataset, "is a folder; name the file in it"));
-        }
-        file.take(6).read_to_end(&mut start).map_err(|e| Error::io("read", path, e))?;
-        Ok(match &start[..] {
-            [b'P', b'A', b'R', b'1', ..] => Self::Parquet,
-            [b'P', b'K', 3 | 5, ..] => Self::Npz,
-            [0x93, b'N', b'U', b'M', ..] => Self::Npy,
-            _ => Self::Text,
-        })
-    }
-}
 
 fn parse(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Parse, message)
 }
 
-type NpzFile = Archive<BufReader<File>>;
-
-fn archive(path: &Path) -> Result<NpzFile> {
-    let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
-    let length = file.metadata().map_err(|e| Error::io("read", path, e))?.len();
-    Archive::open(BufReader::new(file), length)
+fn archive(source: &Source) -> Result<Archive<Reader>> {
+    Archive::open(source.reader()?, source.length()?)
 }
 
 /// What the file of the edges holds.
@@ -71,48 +39,64 @@ pub(super) enum EdgeFile {
 
 /// Reads the file of the edges.
 pub(super) fn edges(
-    path: &Path,
+    source: &Source,
     columns: &ColumnNames,
     threads: &Threads,
 ) -> Result<(EdgeFile, FileNote)> {
-    noted(path, || match Kind::of(path)? {
-        Kind::Text => text_edges(path, columns, threads),
-        Kind::Parquet => parquet_edges(path, columns),
+    noted(source, || match source.kind() {
+        Kind::Text => text_edges(source, columns, threads),
+        Kind::Parquet => parquet_edges(source, columns),
         Kind::Npy => {
             let mut ends = EndPoints::new();
-            ends.push_numbers(pairs(array(path)?, true)?);
-            Ok((EdgeFile::Edges { ends, nodes: None }, "array of edges".to_owned()))
+            ends.push_numbers(pairs(array(source)?, true)?);
+            Ok((EdgeFile::Edges { ends, nodes: None }, "array of edges".into()))
         }
-        Kind::Npz => npz_edges(path),
+        Kind::Npz => npz_edges(source),
     })
 }
 
+/// What is said of a file.
+struct Told {
+    read_as: String,
+    remarks: Vec<String>,
+}
+
+impl<S: Into<String>> From<S> for Told {
+    fn from(read_as: S) -> Self {
+        Self { read_as: read_as.into(), remarks: Vec::new() }
+    }
+}
+
 /// Reads a file with the clock running, and names it in errors.
-fn noted<T>(path: &Path, read: impl FnOnce() -> Result<(T, String)>) -> Result<(T, FileNote)> {
-    let start = Instant::now();
-    let (file, read_as) = read().map_err(|error| match error.kind() {
+fn noted<T>(source: &Source, read: impl FnOnce() -> Result<(T, Told)>) -> Result<(T, FileNote)> {
+    let path = source.path();
+    let (file, told) = read().map_err(|error| match error.kind() {
         // The operating system's errors name their file already.
         ErrorKind::Io => error,
         _ => error.at(path.display()),
     })?;
-    let seconds = start.elapsed().as_secs_f64();
-    Ok((file, FileNote { path: path.to_owned(), read_as, seconds }))
+    let Told { read_as, remarks } = told;
+    Ok((file, FileNote { path: path.to_owned(), read_as, remarks, seconds: source.seconds() }))
 }
 
-fn array(path: &Path) -> Result<Array> {
-    let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
-    let length = file.metadata().map_err(|e| Error::io("read", path, e))?.len();
-    npy::read(BufReader::new(file), length)
+fn array(source: &Source) -> Result<Array> {
+    npy::read(source.reader()?, source.length()?)
 }
 
-fn text_edges(path: &Path, columns: &ColumnNames, threads: &Threads) -> Result<(EdgeFile, String)> {
-    let mut table = TextTable::open(path)?;
+fn text_edges(
+    source: &Source,
+    columns: &ColumnNames,
+    threads: &Threads,
+) -> Result<(EdgeFile, Told)> {
+    let mut table = TextTable::open(source)?;
     let layout = edge_list::layout(&mut table, columns)?;
     let ends = edge_list::read(&mut table, layout, threads)?;
     let [source, target] = layout.ends.map(|place| table.column_name(place));
-    let about = about_text(&table);
-    let read_as = format!("{about}; `{source}` → `{target}`");
-    Ok((EdgeFile::Edges { ends, nodes: None }, read_as))
+    let names: Vec<String> = (0..table.width()).map(|place| table.column_name(place)).collect();
+    let mut remarks = table.remarks().to_vec();
+    remarks.extend(passed_over(&names, layout.ends));
+    let read_as = format!("{}; `{source}` → `{target}`", about_text(&table));
+    Ok((EdgeFile::Edges { ends, nodes: None }, Told { read_as, remarks }))
 }
 
 fn about_text(table: &TextTable<'_>) -> String {
@@ -125,24 +109,40 @@ fn about_text(table: &TextTable<'_>) -> String {
     format!("text separated by {}, {header}{comments}", table.separator())
 }
 
-fn parquet_edges(path: &Path, columns: &ColumnNames) -> Result<(EdgeFile, String)> {
-    let table = ParquetTable::open(path)?;
+/// What is said of columns beside the two ends.
+fn passed_over(names: &[String], ends: [usize; 2]) -> Option<String> {
+    const SHOWN: usize = 8;
+    let others = names.iter().enumerate().filter(|(place, _)| !ends.contains(place));
+    let others: Vec<String> = others.map(|(_, name)| format!("`{name}`")).collect();
+    let more = others.len().saturating_sub(SHOWN);
+    let shown = others.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let remark = format!(
+        "passed over: {shown}{more} (columns beside the two ends, such as weights, are not used)"
+    );
+    (!others.is_empty()).then_some(remark)
+}
+
+fn parquet_edges(source: &Source, columns: &ColumnNames) -> Result<(EdgeFile, Told)> {
+    let table = ParquetTable::open(source)?;
     let (ends, places) = table.edges(columns)?;
     let [source, target] = places.map(|place| &table.names()[place]);
     let read_as = format!("parquet; `{source}` → `{target}`");
-    Ok((EdgeFile::Edges { ends, nodes: None }, read_as))
+    let remarks = passed_over(table.names(), places).into_iter().collect();
+    Ok((EdgeFile::Edges { ends, nodes: None }, Told { read_as, remarks }))
 }
 
-fn npz_edges(path: &Path) -> Result<(EdgeFile, String)> {
-    let mut archive = archive(path)?;
+fn npz_edges(source: &Source) -> Result<(EdgeFile, Told)> {
+    let mut archive = archive(source)?;
     if archive.has("adj_shape") || archive.has("adj_indptr") {
-        let (graph, listed) = npz::read_archive(&name_of(path), &mut archive)?;
+        let (graph, listed) = npz::read_archive(&name_of(source.path()), &mut archive)?;
         let graph = Box::new(graph);
         return Ok((EdgeFile::Benchmark { graph, listed }, "gnn-benchmark archive".into()));
     }
     if archive.has("edges") {
         let graph = WholeGraph::read(&mut archive)?;
-        return Ok((EdgeFile::Whole(graph), "archive of edges and node_features".into()));
+        let read_as = format!("archive of edges and {}", graph.nodes.1);
+        return Ok((EdgeFile::Whole(graph), read_as.into()));
     }
     if archive.has("format") && archive.has("shape") {
         let (ends, nodes) = SparseMatrix::read(&mut archive)?.into_edges()?;
@@ -155,7 +155,8 @@ fn npz_edges(path: &Path) -> Result<(EdgeFile, String)> {
     let found = if members.is_empty() { "nothing".into() } else { members.join(", ") };
     Err(parse(format!(
         "holds {found}, which is no graph; known are archives with adj_* and attr_* \
-         (gnn-benchmark), with edges and node_features, and SciPy's save_npz"
+         (gnn-benchmark), with edges and node_features, and SciPy's save_npz; unpack a zip of \
+         tables, save a workbook as csv"
     )))
 }
 
@@ -167,24 +168,24 @@ pub(super) enum NodeFile {
 
 /// Reads the file of the nodes; with `known`, only the columns that a model was trained with.
 pub(super) fn nodes(
-    path: &Path,
+    source: &Source,
     columns: &ColumnNames,
     known: Option<&Known<'_>>,
     threads: &Threads,
 ) -> Result<(NodeFile, FileNote)> {
-    noted(path, || match Kind::of(path)? {
-        Kind::Text => text_nodes(path, columns, known, threads),
+    noted(source, || match source.kind() {
+        Kind::Text => text_nodes(source, columns, known, threads),
         Kind::Parquet => {
-            let table = ParquetTable::open(path)?.nodes(columns, known)?;
+            let table = ParquetTable::open(source)?.nodes(columns, known)?;
             let read_as = format!("parquet; ids in `{}`", table.id_name);
-            Ok((NodeFile::Table(table), read_as))
+            Ok((NodeFile::Table(table), read_as.into()))
         }
         Kind::Npy => {
-            let matrix = array(path)?.into_matrix()?;
+            let matrix = array(source)?.into_matrix()?;
             Ok((NodeFile::Matrix(Features::Dense(matrix)), "matrix, row i for node i".into()))
         }
         Kind::Npz => {
-            let mut archive = archive(path)?;
+            let mut archive = archive(source)?;
             if !archive.has("format") || !archive.has("shape") {
                 return Err(parse("is no sparse matrix; save one with scipy.sparse.save_npz"));
             }
@@ -195,20 +196,21 @@ pub(super) fn nodes(
 }
 
 fn text_nodes(
-    path: &Path,
+    source: &Source,
     columns: &ColumnNames,
     known: Option<&Known<'_>>,
     threads: &Threads,
-) -> Result<(NodeFile, String)> {
-    let (nodes, table) = node_text::read(&|| TextTable::open(path), columns, known, threads)?;
+) -> Result<(NodeFile, Told)> {
+    let (nodes, table) = node_text::read(&|| TextTable::open(source), columns, known, threads)?;
     let read_as = format!("{}; ids in `{}`", about_text(&table), nodes.id_name);
-    Ok((NodeFile::Table(nodes), read_as))
+    let remarks = table.remarks().to_vec();
+    Ok((NodeFile::Table(nodes), Told { read_as, remarks }))
 }
 
 /// What is said of an edge whose end is no node.
 pub(super) fn unknown_end(
     unknown: &Unknown,
-    edges: &Path,
+    edges: &Source,
     columns: &ColumnNames,
     nodes: &str,
 ) -> Error {
@@ -225,53 +227,32 @@ pub(super) fn unknown_end(
     let message = format!(
         "the {end} `{id}` is not among the ids of {nodes}; add it there or remove the edge{hint}"
     );
-    parse(message).at(place).at(edges.display())
+    parse(message).at(place).at(edges.path().display())
 }
 
 /// Where an edge stands in its file, as people count.
-fn place_of_edge(edge: usize, path: &Path, columns: &ColumnNames) -> String {
+fn place_of_edge(edge: usize, source: &Source, columns: &ColumnNames) -> String {
     let line = || -> Result<usize> {
-        let mut table = TextTable::open(path)?;
+        let mut table = TextTable::open(source)?;
         edge_list::layout(&mut table, columns)?;
         let header = usize::from(table.header().is_some());
-        TextTable::open(path)?.line_of_record(edge + header)
+        TextTable::open(source)?.line_of_record(edge + header)
     };
-    match Kind::of(path) {
-        Ok(Kind::Text) => match line() {
+    match source.kind() {
+        Kind::Text => match line() {
             Ok(line) => format!("line {line}"),
             Err(_) => format!("edge {}", edge + 1),
         },
-        Ok(Kind::Parquet) => format!("row {}", edge + 1),
-        _ => format!("edge {}", edge + 1),
+        Kind::Parquet => format!("row {}", edge + 1),
+        Kind::Npz | Kind::Npy => format!("edge {}", edge + 1),
     }
 }
 
 /// Classes of nodes from a `.npy` vector: integers, names or flags, numbered in their order.
-pub(super) fn label_array(path: &Path) -> Result<(Vec<u32>, Vec<String>)> {
-    let array = npy::read_file(path)?;
-    let fault = |kind, message: String| Err(Error::new(kind, message).at(path.display()));
-    if array.shape().len() != 1 {
-        let axes = array.shape().len();
-        return fault(ErrorKind::Shape, format!("labels have {axes} axes, a vector has 1"));
-    }
-    match array.values() {
-        Values::Int(values) => Ok(numbered(values)),
-        Values::Text(names) => Ok(numbered(names)),
-        Values::Bool(values) => Ok(numbered(values)),
-        _ => {
-            let message = "labels are not integers or names; convert them, as with \
-                           labels.astype(int)";
-            fault(ErrorKind::Parse, message.into())
-        }
-    }
-}
-
-fn numbered<T: Ord + ToString>(values: &[T]) -> (Vec<u32>, Vec<String>) {
-    let mut distinct: Vec<&T> = values.iter().collect();
-    distinct.sort();
-    distinct.dedup();
-    let class = |value: &T| distinct.partition_point(|other| *other < value) as u32;
-    (values.iter().map(class).collect(), distinct.iter().map(|&name| name.to_string()).collect())
+pub(super) fn label_array(path: &Path) -> Result<Classes> {
+    let source = Source::open(path)?;
+    let classes = array(&source).and_then(|array| named_classes(&array));
+    classes.map_err(|error| error.at(path.display()))
 }
 
 /// The ids of a table's nodes, the class of each that has one, and the names of the classes.
@@ -285,7 +266,9 @@ pub fn labels(path: &Path, columns: &ColumnNames) -> Result<TableLabels> {
     // No column but those of ids and classes matters here.
     let none = Encoding { features: Vec::new() };
     let known = Known::of(&none);
-    let (NodeFile::Table(table), _) = nodes(path, columns, Some(&known), &Threads::new(0))? else {
+    let (NodeFile::Table(table), _) =
+        nodes(&Source::open(path)?, columns, Some(&known), &Threads::new(0))?
+    else {
         return Err(parse("is a matrix; labels need a table of nodes").at(path.display()));
     };
     let ids = (0..table.ids.len()).map(|row| table.ids.text(row).into_owned()).collect();

@@ -3,7 +3,7 @@
 //! | archive | members |
 //! |---|---|
 //! | SciPy's `save_npz` (`csr`, `csc`, `coo`) | `format`, `shape`, `data` and `indices`, `indptr` or `row`, `col` |
-//! | a graph in one file | `edges` (`e × 2`), `node_features` (`n × f`), optionally `node_labels` (`n`), `train_masks`, `val_masks`, `test_masks` (`splits × n`) |
+//! | a graph in one file | `edges` (`e × 2`), `node_features` (`n × f`) or `node_labels` (`n`) or both, optionally `train_masks`, `val_masks`, `test_masks` (`splits × n`) |
 
 use std::io::{Read, Seek};
 
@@ -154,20 +154,76 @@ pub(crate) fn pairs(array: Array, two_rows_first: bool) -> Result<Vec<[i64; 2]>>
 /// A graph in one archive: edges, features, labels, splits.
 pub(crate) struct WholeGraph {
     pub(crate) edges: Vec<[i64; 2]>,
-    pub(crate) features: Matrix,
-    pub(crate) labels: Option<Vec<u32>>,
+    /// Number of nodes, and the member that tells it.
+    pub(crate) nodes: (usize, &'static str),
+    pub(crate) features: Option<Matrix>,
+    pub(crate) labels: Option<Classes>,
     pub(crate) splits: Option<Splits>,
 }
 
 impl WholeGraph {
     pub(crate) fn read<R: Read + Seek>(archive: &mut Archive<R>) -> Result<Self> {
         let edges = pairs(archive.required("edges")?, false).map_err(|e| e.at("edges"))?;
-        let features = archive.required("node_features")?;
-        let features = features.into_matrix().map_err(|e| e.at("node_features"))?;
-        let labels = archive.classes("node_labels")?;
-        let splits = splits(archive, features.rows())?;
-        Ok(Self { edges, features, labels, splits })
+        let features = archive.member(FEATURES, false)?.map(Array::into_matrix);
+        let features = features.transpose().map_err(|e| e.at(FEATURES))?;
+        let labels = archive.member(LABELS, false)?.map(|array| row_classes(&array));
+        let labels = labels.transpose().map_err(|e| e.at(LABELS))?;
+        let nodes = match (&features, &labels) {
+            (Some(features), _) => (features.rows(), FEATURES),
+            (None, Some((classes, _))) => (classes.len(), LABELS),
+            (None, None) => {
+                return Err(parse(format!(
+                    "holds edges, but neither {FEATURES} nor {LABELS}; add one of them, or save \
+                     the edges alone with numpy.save"
+                )));
+            }
+        };
+        let splits = splits(archive, nodes.0)?;
+        Ok(Self { edges, nodes, features, labels, splits })
     }
+}
+
+const FEATURES: &str = "node_features";
+const LABELS: &str = "node_labels";
+
+/// The class of each row, and the names of the classes if they are not numbered from 0.
+pub(crate) type Classes = (Vec<u32>, Vec<String>);
+
+/// The classes of an archive: numbers from 0 stay as they are, others are named.
+fn row_classes(array: &Array) -> Result<Classes> {
+    let number = |&class: &i64| u16::try_from(class).map(u32::from).ok();
+    if let (Values::Int(values), 1) = (array.values(), array.shape().len())
+        && let Some(classes) = values.iter().map(number).collect::<Option<Vec<u32>>>()
+    {
+        return Ok((classes, Vec::new()));
+    }
+    named_classes(array)
+}
+
+/// The classes of a vector of integers, names or flags, numbered in their order, with their names.
+pub(crate) fn named_classes(array: &Array) -> Result<Classes> {
+    if array.shape().len() != 1 {
+        let message = format!("labels have {} axes, a vector has 1", array.shape().len());
+        return Err(Error::new(ErrorKind::Shape, message));
+    }
+    match array.values() {
+        Values::Int(values) => Ok(numbered(values)),
+        Values::Text(names) => Ok(numbered(names)),
+        Values::Bool(values) => Ok(numbered(values)),
+        _ => {
+            let message = "labels are not integers or names; convert them, as with \
+                           labels.astype(int)";
+            Err(parse(message))
+        }
+    }
+}
+
+fn numbered<T: Ord + ToString>(values: &[T]) -> Classes {
+    let mut distinct: Vec<&T> = values.iter().collect();
+    distinct.sort();
+    distinct.dedup();
+    let class = |value: &T| distinct.partition_point(|other| *other < value) as u32;
+    (values.iter().map(class).collect(), distinct.iter().map(|&name| name.to_string()).collect())
 }
 
 fn splits<R: Read + Seek>(archive: &mut Archive<R>, nodes: usize) -> Result<Option<Splits>> {

@@ -28,6 +28,8 @@ mod edge_list;
 mod encoding;
 mod endpoints;
 mod files;
+mod foreign;
+mod header;
 mod ids;
 mod known;
 mod matrices;
@@ -35,7 +37,9 @@ mod node_table;
 mod node_text;
 mod parquet_table;
 mod record;
+mod row_numbers;
 mod saved;
+mod source;
 mod structural;
 mod text_edges;
 mod text_table;
@@ -125,7 +129,8 @@ pub struct ColumnNames {
     /// Columns of the nodes that are left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skip: Vec<String>,
-    /// Whether the first line is data, whatever it looks like.
+    /// Whether the first line is data, whatever it looks like, unless a column of the table is told
+    /// by a name that stands there.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_header: bool,
 }
@@ -193,6 +198,10 @@ pub fn read_as(request: &OwnGraph, encoding: &Encoding, threads: &Threads) -> Re
 /// The name of a graph after its file: without folders and endings.
 pub fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // The shell's name of a pipe is a number.
+    if path.parent().is_some_and(|folder| folder.ends_with("fd")) && name.parse::<u32>().is_ok() {
+        return "pipe".into();
+    }
     let name = name.strip_suffix(".gz").unwrap_or(&name);
     let stem = Path::new(name).file_stem().unwrap_or_default();
     stem.to_string_lossy().into_owned()

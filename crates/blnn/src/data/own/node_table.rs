@@ -67,13 +67,18 @@ pub(crate) struct Roles {
 }
 
 impl Roles {
-    /// The roles of columns called `names`, of which the first holds the ids if none is called so.
-    pub(crate) fn find(names: &[String], width: usize, columns: &ColumnNames) -> Result<Self> {
+    /// The roles of columns called `names`; column `otherwise` holds the ids if none is called so.
+    pub(crate) fn find(
+        names: &[String],
+        width: usize,
+        columns: &ColumnNames,
+        otherwise: usize,
+    ) -> Result<Self> {
         let column = |wanted: &str, flag| told(names, width, wanted, flag);
         let label = columns.label.as_deref().map(|l| column(l, "--label")).transpose()?;
         let id = match columns.id.as_deref() {
             Some(wanted) => column(wanted, "--id-column")?,
-            None => find_id(names).filter(|&id| Some(id) != label).unwrap_or(0),
+            None => find_id(&without(names, label)).unwrap_or(otherwise),
         };
         if label == Some(id) {
             let message =
@@ -99,6 +104,15 @@ impl Roles {
             others: &others,
         })
     }
+}
+
+/// The names, but for that of the classes: it is not looked at for ids.
+fn without(names: &[String], label: Option<usize>) -> Vec<String> {
+    let mut names = names.to_vec();
+    if let Some(name) = label.and_then(|label| names.get_mut(label)) {
+        name.clear();
+    }
+    names
 }
 
 fn parse(message: impl Into<String>) -> Error {
@@ -320,16 +334,13 @@ impl Column {
     pub(crate) fn push(&mut self, row: usize, text: &str) -> Result<()> {
         match &mut self.cells {
             Cells::Numbers { .. } => match number(text) {
-                Some(value) => self.push_number(row, value),
-                None if is_missing(text) => Err(self.missing()),
-                None => Err(parse(format!(
-                    "column `{}`: `{}` is not a number, as all before are; correct it, or leave \
-                     the column out with --skip-column",
-                    self.name,
-                    shortened(text)
-                ))),
+                Some(value) if value.is_finite() => self.push_number(row, value),
+                _ if is_missing(text) => Err(self.missing(text)),
+                _ => Err(self.no_number(text)),
             },
-            Cells::Kinds { .. } | Cells::Known { .. } if is_missing(text) => Err(self.missing()),
+            Cells::Kinds { .. } | Cells::Known { .. } if is_missing(text) => {
+                Err(self.missing(text))
+            }
             Cells::Known { codes, texts, unseen, example } => {
                 let code = texts.find(text).and_then(|code| u8::try_from(code).ok());
                 codes.push(code.unwrap_or(UNSEEN));
@@ -356,8 +367,8 @@ impl Column {
     pub(crate) fn push_number(&mut self, row: usize, value: f32) -> Result<()> {
         if !value.is_finite() {
             return Err(parse(format!(
-                "column `{}`: {value} is not finite; replace it, or leave the column out with \
-                 --skip-column",
+                "column `{}`: a number is not finite, or too large for 32 bits (beyond 3.4e38); \
+                 replace it, or leave the column out with --skip-column",
                 self.name
             )));
         }
@@ -371,10 +382,34 @@ impl Column {
     }
 
     /// What is said of a cell without a value.
-    pub(crate) fn missing(&self) -> Error {
+    pub(crate) fn missing(&self, text: &str) -> Error {
+        let what = if text.is_empty() {
+            "is empty".to_owned()
+        } else {
+            format!("holds `{text}`, which is no value")
+        };
         parse(format!(
-            "column `{}` is empty; fill it in, or leave the column out with --skip-column",
+            "the cell of `{}` {what}; fill it in, or leave the column out with --skip-column",
             self.name
+        ))
+    }
+
+    /// What is said of a cell among numbers that is none, or none that can be computed with.
+    fn no_number(&self, text: &str) -> Error {
+        let why = match number(text) {
+            Some(_) if text.bytes().any(|byte| byte.is_ascii_digit()) => {
+                "is too large for 32 bits (beyond 3.4e38); scale the column"
+            }
+            Some(_) => "is not finite; replace it",
+            None if has_decimal_comma(text) => {
+                "is written with a comma; write numbers with a decimal point and nothing between \
+                 the thousands, as 1234.5"
+            }
+            None => "is not a number, as nearly all others are; correct it",
+        };
+        let (name, text) = (&self.name, shortened(text));
+        parse(format!(
+            "column `{name}`: `{text}` {why}, or leave the column out with --skip-column"
         ))
     }
 }
@@ -409,6 +444,22 @@ pub(crate) fn number(text: &str) -> Option<f32> {
     }
 }
 
+/// Whether a cell is a number as it is written in much of Europe (`1,5`, `1.234,5`), or one with
+/// commas between its thousands. Which of both it is cannot be told from `1,234`.
+pub(crate) fn has_decimal_comma(text: &str) -> bool {
+    let digits = text.trim_start_matches(['-', '+']);
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let Some((whole, rest)) = digits.split_once(',') else {
+        return false;
+    };
+    if is_digits(rest) {
+        return whole.split('.').all(is_digits);
+    }
+    let (thousands, fraction) = rest.split_once('.').unwrap_or((rest, "0"));
+    let is_group = |part: &str| part.len() == 3 && is_digits(part);
+    is_digits(whole) && thousands.split(',').all(is_group) && is_digits(fraction)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -428,6 +479,16 @@ mod tests {
         }
         assert!(["", "NA", "NaN", "null", "None", "n/a"].into_iter().all(is_missing));
         assert!(!["0", "nano", "no"].into_iter().any(is_missing));
+    }
+
+    #[test]
+    fn commas_in_numbers_are_seen() {
+        for text in ["1,5", "-0,25", "1.234,5", "1,234", "1,234,567", "1,234.5"] {
+            assert!(has_decimal_comma(text), "{text}");
+        }
+        for text in ["1.5", "1,2,3", ",5", "5,", "a,5", "1,5a", "", "1,23.4"] {
+            assert!(!has_decimal_comma(text), "{text}");
+        }
     }
 
     #[test]
@@ -461,12 +522,16 @@ mod tests {
     fn roles_are_found_or_told() {
         let names: Vec<String> = ["title", "node", "topic"].map(String::from).to_vec();
         let mut columns = ColumnNames { label: Some("topic".into()), ..ColumnNames::default() };
-        let roles = Roles::find(&names, 3, &columns).unwrap();
+        let roles = Roles::find(&names, 3, &columns, 0).unwrap();
         assert_eq!(roles, Roles { id: 1, label: Some(2), skipped: vec![] });
+        let other: Vec<String> = ["topic_id", "name"].map(String::from).to_vec();
+        columns.label = Some("topic_id".into());
+        assert_eq!(Roles::find(&other, 2, &columns, 0).unwrap().id, 1, "not the classes");
+        columns.label = Some("topic".into());
         columns.id = Some("topic".into());
-        assert!(Roles::find(&names, 3, &columns).is_err());
+        assert!(Roles::find(&names, 3, &columns, 0).is_err());
         columns = ColumnNames { skip: vec!["tittle".into()], ..ColumnNames::default() };
-        let text = Roles::find(&names, 3, &columns).unwrap_err().to_string();
+        let text = Roles::find(&names, 3, &columns, 0).unwrap_err().to_string();
         assert!(text.contains("--skip-column") && text.contains("`title`"), "{text}");
     }
 }

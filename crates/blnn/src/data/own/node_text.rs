@@ -3,9 +3,10 @@
 use blnn_kernels::Threads;
 
 use super::ColumnNames;
-use super::columns::{find_id, told};
+use super::header;
 use super::known::{Found, Known};
-use super::node_table::{Column, Filling, NodeTable, Roles, is_missing, number};
+use super::node_table::{Column, Filling, NodeTable, Roles, has_decimal_comma, is_missing, number};
+use super::row_numbers::ROW_NUMBERS;
 use super::text_table::{Record, TextTable, cut, records_in};
 use crate::error::{Error, Result};
 
@@ -104,10 +105,9 @@ fn start(
     columns: &ColumnNames,
     known: Option<&Known<'_>>,
 ) -> Result<(Filling, Layout)> {
-    if !columns.no_header && has_header(table, columns, known) {
-        table.take_header()?;
-    }
-    let roles = Roles::find(table.header().unwrap_or_default(), table.width(), columns)?;
+    let reading = header::of_nodes(table.sample(), columns, known);
+    table.read_first(reading, "--id-column")?;
+    let roles = Roles::find(table.header().unwrap_or_default(), table.width(), columns, 0)?;
     let label = roles.label.map(|column| table.column_name(column));
     let mut filling = Filling::new(table.column_name(roles.id), label);
     let places: Vec<usize> =
@@ -132,46 +132,67 @@ fn new_column(
     if roles.skipped.contains(&place) {
         return Ok(Column::skipped(name, "as told"));
     }
-    let mut cells = table.sample().iter().filter_map(|row| row.get(place));
-    let starts_with_number = cells.clone().next().is_some_and(|cell| number(cell).is_some());
-    // A column whose first cells are all empty has to fail, as numbers or as texts.
-    let text = cells.find(|cell| number(cell).is_none() && !is_missing(cell));
-    match (known, text) {
+    let needed = known.is_some_and(|known| known.needs(&name));
+    if !needed && table.is_row_numbers(place) {
+        return Ok(Column::skipped(name, ROW_NUMBERS));
+    }
+    let sample = Sample::of(table.sample().iter().filter_map(|row| row.get(place)));
+    match (known, sample.text) {
         (Some(known), None) if known.has_number_among_texts(&name) => {
             known.column(name, Found::Texts(None))
         }
-        // A single text among numbers is told with its line when it is met.
-        (Some(known), Some(_)) if starts_with_number && known.wants_numbers(&name) => {
+        // A text among numbers is told with its line when it is met.
+        (Some(known), Some(_)) if sample.begins_with_number && known.wants_numbers(&name) => {
+            known.column(name, Found::Numbers)
+        }
+        (Some(known), Some(_)) if sample.is_mostly_numbers() && known.wants_numbers(&name) => {
             known.column(name, Found::Numbers)
         }
         (Some(known), None) => known.column(name, Found::Numbers),
         (Some(known), Some(text)) => known.column(name, Found::Texts(Some(text))),
         (None, None) => Ok(Column::numbers(name)),
+        (None, Some(_)) if sample.is_mostly_numbers() => Ok(Column::numbers(name)),
         (None, Some(_)) => Ok(Column::kinds(name)),
     }
 }
 
-/// The first record is the header if it names a column that is told or known, or if it has no
-/// number where the records below it do.
-fn has_header(table: &TextTable<'_>, columns: &ColumnNames, known: Option<&Known<'_>>) -> bool {
-    let Some((first, rest)) = table.sample().split_first() else {
-        return false;
-    };
-    let named = [&columns.id, &columns.label].into_iter().flatten().chain(&columns.skip);
-    let mut named = named.filter(|name| name.parse::<usize>().is_err());
-    let is_known = |cell: &String| known.is_some_and(|known| known.needs(cell));
-    if find_id(first).is_some()
-        || first.iter().any(is_known)
-        || named.any(|name| told(first, 0, name, "").is_ok())
-    {
-        return true;
+/// What the first cells of a column hold. A column whose first cells are all empty has to fail,
+/// as numbers or as texts.
+#[derive(Default)]
+struct Sample<'s> {
+    begins_with_number: bool,
+    /// Numbers, those written with a comma among them.
+    numbers: usize,
+    texts: usize,
+    /// The first cell that cannot be read as a number.
+    text: Option<&'s str>,
+}
+
+impl<'s> Sample<'s> {
+    fn of(cells: impl Iterator<Item = &'s String>) -> Self {
+        let mut sample = Self::default();
+        for (row, cell) in cells.enumerate() {
+            let is_number = number(cell).is_some();
+            sample.begins_with_number |= row == 0 && is_number;
+            if is_missing(cell) {
+                continue;
+            }
+            if is_number || has_decimal_comma(cell) {
+                sample.numbers += 1;
+            } else {
+                sample.texts += 1;
+            }
+            if !is_number {
+                sample.text = sample.text.or(Some(cell));
+            }
+        }
+        sample
     }
-    let no_number = first.iter().all(|cell| number(cell).is_none());
-    let is_number = |place: usize| {
-        !rest.is_empty()
-            && rest.iter().all(|row| row.get(place).is_some_and(|c| number(c).is_some()))
-    };
-    no_number && (0..first.len()).any(is_number)
+
+    /// Whether the texts are slips: categories would come more often than in one cell of ten.
+    fn is_mostly_numbers(&self) -> bool {
+        self.numbers > 0 && self.texts * 10 <= self.numbers + self.texts
+    }
 }
 
 #[cfg(test)]
@@ -228,10 +249,15 @@ mod tests {
             ("id,x\n1,2\n\n1,3\n", &none, "line 4: the id `1` stands in `id` before"),
             ("id,x\na,2\na,3\n", &none, "line 3: the id `a` stands in `id` before"),
             ("id,x\n1,2\n,3\n", &none, "line 3: `id` is empty"),
-            ("id,x\n1,2\n2,\n", &none, "line 3: column `x` is empty; fill it in"),
-            ("id,x\n1,2\n2,NA\n", &none, "--skip-column"),
-            ("id,x\n1,red\n2,\n", &none, "line 3: column `x` is empty"),
-            ("id,x\n1,2\n2,inf\n", &none, "line 3: column `x`: inf is not finite"),
+            ("id,x\n1,2\n2,\n", &none, "line 3: the cell of `x` is empty; fill it in"),
+            (
+                "id,x\n1,2\n2,NA\n",
+                &none,
+                "line 3: the cell of `x` holds `NA`, which is no value; fill it",
+            ),
+            ("id,x\n1,red\n2,\n", &none, "line 3: the cell of `x` is empty"),
+            ("id,x\n1,2\n2,inf\n", &none, "line 3: column `x`: `inf` is not finite"),
+            ("id,x\n1,2\n2,1e400\n", &none, "line 3: column `x`: `1e400` is too large"),
             ("id,y,z\n1,,1\n2,,3\n", &labelled("y"), "the label `y` is empty in every row"),
             ("id,topic\n1,ai\n", &labelled("topik"), "did you mean `topic`?"),
             ("id,x\n1,2\n2\n", &none, "line 3: has 1 field"),
@@ -287,7 +313,7 @@ mod tests {
         };
         for (line, fault, wanted) in [
             (25_000, "k7,1\n", "line 25002: the id `k7` stands in `id` before"),
-            (25_000, "k25000,\n", "line 25002: column `x` is empty"),
+            (25_000, "k25000,\n", "line 25002: the cell of `x` is empty"),
             (25_000, "k25000\n", "line 25002: has 1 field"),
             (29_999, ",3\n", "line 30001: `id` is empty"),
         ] {
@@ -309,5 +335,51 @@ mod tests {
         text += "2000,12o\n";
         let text = table(&text, &ColumnNames::default()).unwrap_err().to_string();
         assert!(text.contains("line 2002: column `x`: `12o` is not a number"), "{text}");
+    }
+
+    #[test]
+    fn row_numbers_are_no_features_and_ids_only_for_want_of_others() {
+        let none = ColumnNames::default();
+        let found = table(",id,x\n0,a,5\n1,b,6\n2,c,5\n", &none).unwrap();
+        assert_eq!((found.id_name.as_str(), found.ids.row_of_text("c")), ("id", Some(2)));
+        assert!(matches!(found.columns[0].cells, Cells::Skipped(ROW_NUMBERS)));
+        assert!(matches!(found.columns[1].cells, Cells::Numbers { .. }));
+        let found = table(",x,y\n0,5,1\n1,6,1\n2,5,0\n", &none).unwrap();
+        assert_eq!((found.id_name.as_str(), found.columns.len()), ("column 1", 2));
+        let found = table("id,,x\na,1,5\nb,1,6\n", &none).unwrap();
+        assert!(matches!(found.columns[0].cells, Cells::Numbers { .. }), "these repeat");
+    }
+
+    /// One slip in a column of numbers does not make categories of them, wherever it stands.
+    #[test]
+    fn a_text_among_nearly_all_numbers_is_refused() {
+        for slip in [0, 7, 199] {
+            let mut text = String::from("id,x\n");
+            for i in 0..200 {
+                let cell = if i == slip { "unknown".into() } else { format!("{}.5", i % 3) };
+                writeln!(text, "k{i},{cell}").unwrap();
+            }
+            let told = table(&text, &ColumnNames::default()).unwrap_err().to_string();
+            let wanted =
+                format!("line {}: column `x`: `unknown` is not a number, as nearly", slip + 2);
+            assert!(told.contains(&wanted) && told.contains("--skip-column"), "{told}");
+        }
+        let mixed = table("id,x\na,1\nb,2\nc,red\nd,red\n", &ColumnNames::default()).unwrap();
+        assert!(matches!(mixed.columns[0].cells, Cells::Kinds { .. }), "categories stay");
+    }
+
+    #[test]
+    fn decimal_commas_are_refused_as_such() {
+        for (text, line) in [
+            ("id;x\na;1,5\nb;2,25\nc;3\n", 2),
+            ("id\tx\na\t1.234,5\nb\t2\n", 2),
+            ("id,x\na,7\nb,\"1,234\"\n", 3),
+        ] {
+            let told = table(text, &ColumnNames::default()).unwrap_err().to_string();
+            assert!(told.contains(&format!("line {line}: column `x`: `")), "{told}");
+            assert!(told.contains("is written with a comma"), "{told}");
+        }
+        let lists = table("id;x\na;1,2,3\nb;4,5,6\n", &ColumnNames::default()).unwrap();
+        assert!(matches!(lists.columns[0].cells, Cells::Kinds { .. }), "lists are texts");
     }
 }

@@ -1,8 +1,6 @@
 //! Edge and node tables in parquet files, read a batch of rows at a time.
 
-use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
 use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -16,6 +14,8 @@ use super::columns::{find_ends, told};
 use super::endpoints::EndPoints;
 use super::known::{Found, Known};
 use super::node_table::{Cells, Column, Filling, NodeTable, Roles};
+use super::row_numbers::is_index;
+use super::source::{PiecesOf, Source};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Rows that are decoded at once.
@@ -34,7 +34,7 @@ enum Content {
 }
 
 /// A parquet file, opened.
-pub(crate) struct ParquetTable<R: ChunkReader + 'static = File> {
+pub(crate) struct ParquetTable<R: ChunkReader + 'static = PiecesOf> {
     file: SerializedFileReader<R>,
     names: Vec<String>,
     contents: Vec<Content>,
@@ -63,9 +63,8 @@ fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 impl ParquetTable {
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
-        Self::new(file)
+    pub(crate) fn open(source: &Source) -> Result<Self> {
+        Self::new(source.pieces()?)
     }
 }
 
@@ -152,7 +151,7 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
     }
 
     fn read_nodes(&self, columns: &ColumnNames, known: Option<&Known<'_>>) -> Result<NodeTable> {
-        let roles = Roles::find(&self.names, self.names.len(), columns)?;
+        let roles = Roles::find(&self.names, self.names.len(), columns, self.first_ids(columns))?;
         if let Some(known) = known {
             roles.check(known, &self.names)?;
         }
@@ -191,6 +190,18 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
             }
         }
         filling.finish().map_err(|(row, fault)| at_row(fault, row + 1))
+    }
+
+    /// The column of the ids where none is called so: an index of texts, or else the first column
+    /// that may be ids, or else an index of numbers.
+    fn first_ids(&self, columns: &ColumnNames) -> usize {
+        let index = self.names.iter().position(|name| is_index(name));
+        let texts = index.filter(|&index| self.contents[index] == Content::Texts);
+        let is_label = |column: usize| columns.label.as_ref() == Some(&self.names[column]);
+        let may_be =
+            |column: usize| matches!(self.contents[column], Content::Integers | Content::Texts);
+        let first = (0..self.names.len()).find(|&column| !is_label(column)).filter(|&c| may_be(c));
+        texts.or(first).or(index).unwrap_or(0)
     }
 
     fn check_label(&self, column: usize) -> Result<()> {
@@ -252,9 +263,7 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         }
         Ok(match self.contents[place] {
             // What pandas adds when it saves a table with its index.
-            _ if name.starts_with("__index_level_") => {
-                Column::skipped(name, "the index of a data frame")
-            }
+            _ if is_index(&name) => Column::skipped(name, "the index of a data frame"),
             Content::Other(kind) => Column::skipped(name, kind),
             Content::Texts => Column::kinds(name),
             Content::Integers | Content::Numbers | Content::Vectors => Column::numbers(name),
@@ -271,7 +280,7 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
             let mut cells = self.column(group, place)?;
             loop {
                 let batch = cells.next(row).map_err(|e| match e {
-                    Fault::Null(row) => at_row(column.missing(), row + 1),
+                    Fault::Null(row) => at_row(column.missing(""), row + 1),
                     Fault::Other(error) => error,
                 })?;
                 if batch.len() == 0 {
@@ -545,7 +554,7 @@ impl Batch {
         for place in 0..self.len() {
             let pushed = match self {
                 Self::Integers(values) => column.push_number(*row, values[place] as f32),
-                Self::Numbers(values) if values[place].is_nan() => Err(column.missing()),
+                Self::Numbers(values) if values[place].is_nan() => Err(column.missing("NaN")),
                 Self::Numbers(values) => column.push_number(*row, values[place]),
                 Self::Texts(values) => column.push(*row, text(&values[place])?),
             };

@@ -260,7 +260,7 @@ mod tests {
         let text = try_table(&NODES.replace("de", "1").replace("fr", "2"));
         assert!(text.contains("`land` holds numbers") && text.contains("`de`, `fr`"), "{text}");
         let text = try_table(&NODES.replace("c,0,de", "c,,de"));
-        assert!(text.contains("line 4: column `age` is empty"), "{text}");
+        assert!(text.contains("line 4: the cell of `age` is empty"), "{text}");
     }
 
     fn place(path: &Path) -> String {

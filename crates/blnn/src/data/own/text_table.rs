@@ -1,11 +1,12 @@
 //! [`TextTable`]: delimited text whose separator is found from its content.
 
-use std::path::Path;
-
 use blnn_kernels::Threads;
 
 use super::chunks::Chunks;
+use super::header::Reading;
 use super::record::{Field, Separator, Split, split};
+use super::row_numbers::is_row_numbers;
+use super::source::Source;
 use crate::error::{Error, ErrorKind, Result};
 
 /// How many records are looked at to find separator, header and types of columns.
@@ -23,6 +24,7 @@ pub(crate) struct TextTable<'a> {
     /// The line that every other one is compared with.
     first_line: usize,
     sample: Vec<Vec<String>>,
+    remarks: Vec<String>,
 }
 
 /// One record while it is looked at.
@@ -60,9 +62,9 @@ fn parse(message: impl Into<String>) -> Error {
 }
 
 impl TextTable<'static> {
-    /// Opens the file at `path`; errors of the table do not name it.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        Self::new(Chunks::open(path)?)
+    /// Opens a file; errors of the table do not name it.
+    pub(crate) fn open(source: &Source) -> Result<Self> {
+        Self::new(Chunks::new(source.reader()?)?)
     }
 }
 
@@ -72,7 +74,8 @@ impl<'a> TextTable<'a> {
         let separator = find_separator(&chunks);
         let (sample, width) = sample(&chunks, separator)?;
         let first_line = chunks.line_at(0);
-        Ok(Self { chunks, separator, width, header: None, comments, first_line, sample })
+        let (header, remarks) = (None, Vec::new());
+        Ok(Self { chunks, separator, width, header, comments, first_line, sample, remarks })
     }
 
     pub(crate) fn separator(&self) -> Separator {
@@ -99,11 +102,35 @@ impl<'a> TextTable<'a> {
         self.header.as_deref()
     }
 
+    /// What the user should know of how the table is read.
+    pub(crate) fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// Reads the first record as is said; of a guess the user is told, with the flag that names a
+    /// column.
+    ///
+    /// # Errors
+    /// If two columns have one name.
+    pub(crate) fn read_first(&mut self, reading: Reading, flag: &str) -> Result<()> {
+        let first = self.sample.first().map(Vec::as_slice).unwrap_or_default();
+        let remark = reading.remark(self.first_line, first, flag);
+        self.remarks.extend(remark);
+        if reading.is_header() { self.take_header() } else { Ok(()) }
+    }
+
     /// The name of a column, or its number from 1.
     pub(crate) fn column_name(&self, column: usize) -> String {
         let number = || format!("column {}", column + 1);
         let named = self.header().and_then(|names| names.get(column));
         named.filter(|name| !name.is_empty()).map_or_else(number, Clone::clone)
+    }
+
+    /// Whether a column has no name and numbers the rows.
+    pub(crate) fn is_row_numbers(&self, column: usize) -> bool {
+        let name = self.header().and_then(|names| names.get(column));
+        let cells = self.sample.iter().filter_map(|row| row.get(column));
+        name.is_some_and(|name| is_row_numbers(name, cells))
     }
 
     /// Takes the first record as the names of the columns.

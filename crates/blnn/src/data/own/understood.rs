@@ -49,6 +49,8 @@ pub struct FileNote {
     pub path: PathBuf,
     /// How it was read: format, header, columns.
     pub read_as: String,
+    /// What was guessed or passed over in it, a sentence each.
+    pub remarks: Vec<String>,
     /// Seconds it took to read the file.
     pub seconds: f64,
 }
@@ -112,7 +114,11 @@ impl Understood {
     pub fn lines(&self) -> Vec<(String, String)> {
         let mut lines = Vec::new();
         for file in &self.files {
-            lines.push(("read".to_owned(), format!("{}: {}", file.path.display(), file.read_as)));
+            let path = file.path.display();
+            lines.push(("read".to_owned(), format!("{path}: {}", file.read_as)));
+            for remark in &file.remarks {
+                lines.push(("note".to_owned(), format!("{path}: {remark}")));
+            }
         }
         lines.push(("nodes".into(), self.nodes_line()));
         lines.push(("edges".into(), self.edges_line()));
@@ -266,7 +272,12 @@ mod tests {
     #[test]
     fn everything_is_told() {
         let understood = Understood {
-            files: vec![FileNote { path: "e.csv".into(), read_as: "comma".into(), seconds: 0.5 }],
+            files: vec![FileNote {
+                path: "e.csv".into(),
+                read_as: "comma".into(),
+                remarks: vec!["line 1 is taken as data".into()],
+                seconds: 0.5,
+            }],
             nodes: 1234,
             ids: IdKind::Texts,
             listed: 20,
@@ -291,6 +302,7 @@ mod tests {
         };
         let wanted = "\
 read      e.csv: comma
+note      e.csv: line 1 is taken as data
 nodes     1,234, called by texts; 2 isolated (no edge)
 edges     15 from 20 listed; 4 duplicates or reverses merged; 1 self-loop dropped
 features  5: age (numbers, standardised), land (texts, one-hot)
