@@ -2,7 +2,7 @@
 //! counting. Divided by measured seconds it gives rates to hold against the machine's peaks.
 
 use crate::graph::Graph;
-use crate::plan::{Method, Objective, Plan, Precision};
+use crate::plan::{Method, Plan, Precision};
 use crate::sizes::{Attributes, Sizes};
 
 /// The work of one stage of a step.
@@ -71,7 +71,7 @@ fn gathering_stage(
 
 /// Two layers, each a product forwards and two backwards, for every prediction.
 fn predictor_operations(sizes: &Sizes, plan: &Plan) -> f64 {
-    let predictions = if plan.objective == Objective::PublishedCode { 1.0 } else { 2.0 };
+    let predictions = if plan.follows_published_code() { 1.0 } else { 2.0 };
     let product = 2.0 * (sizes.nodes * plan.embedding_width * plan.predictor_width) as f64;
     predictions * 6.0 * product
 }
@@ -106,7 +106,7 @@ fn propagated_floats(sizes: &Sizes, plan: &Plan) -> f64 {
 
 /// Scores and weighted sums over all neighbours; the published code does both for one direction.
 fn attended_floats(sizes: &Sizes, plan: &Plan) -> f64 {
-    let directions = if plan.objective == Objective::PublishedCode { 1.0 } else { 2.0 };
+    let directions = if plan.follows_published_code() { 1.0 } else { 2.0 };
     directions * 2.0 * (sizes.entries * plan.embedding_width) as f64
 }
 
@@ -114,6 +114,7 @@ fn attended_floats(sizes: &Sizes, plan: &Plan) -> f64 {
 mod tests {
     use super::*;
     use crate::data::generated;
+    use crate::plan::Objective;
 
     fn costs(nodes: usize, change: impl Fn(&mut Plan)) -> Vec<StageCost> {
         let mut plan = Plan::sample();

@@ -203,6 +203,11 @@ impl Plan {
         self.method
     }
 
+    /// Whether the objective has the published code's form, which BGRL has not.
+    pub(crate) fn follows_published_code(&self) -> bool {
+        self.method != Method::Bgrl && self.objective == Objective::PublishedCode
+    }
+
     /// Number of full-batch steps of the whole run.
     pub fn epochs(&self) -> usize {
         self.epochs

@@ -34,7 +34,7 @@ pub(crate) struct Representations {
 /// Which views the online network predicts from.
 pub(crate) fn predicting_views(plan: &Plan) -> [bool; 2] {
     // The published code of BLNN throws view 2's prediction away.
-    [true, plan.objective != Objective::PublishedCode]
+    [true, !plan.follows_published_code()]
 }
 
 /// The constant of the objective: it changes no gradient, and makes the reported loss that of

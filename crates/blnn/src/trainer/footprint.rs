@@ -152,12 +152,12 @@ fn operation_bytes(sizes: &Sizes, plan: &Plan) -> u64 {
 /// Weights of neighbours that a method keeps.
 fn method_bytes(sizes: &Sizes, plan: &Plan) -> u64 {
     let weights = 4 * sizes.entries as u64;
-    let both = match plan.method {
-        Method::BgrlNoisy | Method::BgrlClean => true,
-        Method::Blnn => !method::predicting_views(plan)[1],
-        Method::Bgrl => false,
-    };
-    if both { 2 * weights } else { 0 }
+    match (plan.method, plan.follows_published_code()) {
+        // By anchor and by neighbour, or for each of two directions.
+        (Method::Blnn, true) | (Method::BgrlNoisy | Method::BgrlClean, false) => 2 * weights,
+        (Method::BgrlNoisy | Method::BgrlClean, true) => weights,
+        (Method::Blnn | Method::Bgrl, _) => 0,
+    }
 }
 
 /// Goes through two steps and an embedding.
