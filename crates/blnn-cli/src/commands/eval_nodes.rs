@@ -6,7 +6,6 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use blnn::data::own::ColumnNames;
-use blnn::eval::number_classes;
 use blnn::vectors::{self, Vectors};
 use blnn::{Splits, data};
 use blnn_kernels::Matrix;
@@ -41,7 +40,7 @@ impl Nodes {
 
     /// The classes in a vector of integers or names.
     pub(super) fn of_vector(path: &Path) -> blnn::Result<Self> {
-        let labels = read_labels(path).map_err(|e| e.at(path.display()))?;
+        let (labels, _) = data::own::label_array(path)?;
         Ok(Self { labels: labels.into_iter().map(Some).collect(), splits: None, ids: Ids::None })
     }
 
@@ -196,23 +195,4 @@ fn by_name(ids: &[String]) -> HashMap<Cow<'_, str>, usize> {
     // A true name goes before one that was made so.
     nodes.extend(ids.iter().enumerate().map(|(node, id)| (Cow::Borrowed(id.as_str()), node)));
     nodes
-}
-
-/// Class numbers from a vector of integers or names.
-fn read_labels(path: &Path) -> blnn::Result<Vec<u32>> {
-    use data::npy::Values;
-    let array = data::npy::read_file(path)?;
-    if array.shape().len() != 1 {
-        let message = format!("labels have {} axes, a vector has 1", array.shape().len());
-        return Err(blnn::Error::new(blnn::ErrorKind::Shape, message));
-    }
-    match array.values() {
-        Values::Int(values) => Ok(number_classes(values)),
-        Values::Text(names) => Ok(number_classes(names)),
-        Values::Bool(values) => Ok(number_classes(values)),
-        _ => Err(blnn::Error::new(
-            blnn::ErrorKind::Parse,
-            "labels are not integers or names; convert them, as with labels.astype(int)",
-        )),
-    }
 }

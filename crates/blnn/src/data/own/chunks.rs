@@ -148,11 +148,11 @@ pub(crate) fn unreadable(cause: &io::Error) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use std::io::Write as _;
 
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
+    pub(in crate::data::own) fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         out.write_all(bytes).unwrap();
         out.finish().unwrap()

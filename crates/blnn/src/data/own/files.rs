@@ -249,7 +249,10 @@ fn place_of_edge(edge: usize, source: &Source, columns: &ColumnNames) -> String 
 }
 
 /// Classes of nodes from a `.npy` vector: integers, names or flags, numbered in their order.
-pub(super) fn label_array(path: &Path) -> Result<Classes> {
+///
+/// # Errors
+/// If the file cannot be read, or holds no such vector.
+pub fn label_array(path: &Path) -> Result<Classes> {
     let source = Source::open(path)?;
     let classes = array(&source).and_then(|array| named_classes(&array));
     classes.map_err(|error| error.at(path.display()))

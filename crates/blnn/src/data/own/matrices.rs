@@ -187,7 +187,7 @@ const FEATURES: &str = "node_features";
 const LABELS: &str = "node_labels";
 
 /// The class of each row, and the names of the classes if they are not numbered from 0.
-pub(crate) type Classes = (Vec<u32>, Vec<String>);
+pub type Classes = (Vec<u32>, Vec<String>);
 
 /// The classes of an archive: numbers from 0 stay as they are, others are named.
 fn row_classes(array: &Array) -> Result<Classes> {

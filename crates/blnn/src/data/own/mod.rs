@@ -51,8 +51,9 @@ use blnn_kernels::Threads;
 use serde::{Deserialize, Serialize};
 
 pub use encoding::{ColumnUse, Encoding, Fate, Feature, Origin, Rule};
-pub use files::{TableLabels, labels};
+pub use files::{TableLabels, label_array, labels};
 pub use known::Unseen;
+pub use matrices::Classes;
 pub use structural::Structural;
 pub use understood::{FeatureSource, FileNote, IdKind, LabelNote, Understood, Why};
 

@@ -248,14 +248,9 @@ impl ChunkReader for PiecesOf {
 
 #[cfg(test)]
 mod tests {
+    use super::super::chunks::tests::gzip;
     use super::*;
     use std::io::Write as _;
-
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        out.write_all(bytes).unwrap();
-        out.finish().unwrap()
-    }
 
     fn put(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
