@@ -2,7 +2,8 @@
 //! instruction that multiplies two of them into a third.
 //!
 //! All packing and blocking is written over the trait [`Tiles`], of which `Emulated` is plain
-//! Rust: everything but six one-line instructions of [`amx::Amx`] is tested on any machine.
+//! Rust and tested on any machine. The six instructions of [`amx::Amx`] are tested on any x86-64
+//! Linux: where the CPU has none, `trap` catches and emulates them.
 //!
 //! Operands are packed into tiles of 256 words, each a pair of values whose indices `k` in the
 //! summed dimension differ by 16 (see [`crate::bf16`]):
@@ -21,6 +22,8 @@
 pub(crate) mod amx;
 #[cfg(test)]
 pub(crate) mod emulated;
+#[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
+pub(crate) mod trap;
 
 use crate::bf16::{Panels16, WORDS};
 use crate::panels::{PANEL, Panels, RowsMut, RowsRef};

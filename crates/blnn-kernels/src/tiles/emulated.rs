@@ -11,7 +11,7 @@ pub(crate) struct Emulated {
 
 impl Emulated {
     /// Registers of any layout.
-    pub(crate) fn with(layout: Layout) -> Self {
+    pub(crate) const fn with(layout: Layout) -> Self {
         Self { layout, registers: [[[0; 16]; 16]; 8] }
     }
 
@@ -20,21 +20,20 @@ impl Emulated {
         let register = usize::from(register);
         (self.layout.rows[register].into(), usize::from(self.layout.row_bytes[register]) / 4)
     }
-}
 
-impl Tiles for Emulated {
-    unsafe fn configure() -> Self {
-        Self::with(Layout::FULL)
+    /// `tilezero`
+    pub(crate) fn zero_register(&mut self, t: u8) {
+        self.registers[usize::from(t)] = [[0; 16]; 16];
     }
 
-    fn zero<const T: u8>(&mut self) {
-        self.registers[usize::from(T)] = [[0; 16]; 16];
-    }
-
-    unsafe fn load<const T: u8>(&mut self, from: *const f32, stride: usize) {
-        self.zero::<T>();
-        let (rows, words) = self.size(T);
-        for (r, row) in self.registers[usize::from(T)][..rows].iter_mut().enumerate() {
+    /// `tileloadd`
+    ///
+    /// # Safety
+    /// All bytes of the tile must be readable.
+    pub(crate) unsafe fn load_register(&mut self, t: u8, from: *const f32, stride: usize) {
+        self.zero_register(t);
+        let (rows, words) = self.size(t);
+        for (r, row) in self.registers[usize::from(t)][..rows].iter_mut().enumerate() {
             for (w, word) in row[..words].iter_mut().enumerate() {
                 // SAFETY: the caller promises that the tile's bytes are readable.
                 *word = unsafe { *from.byte_add(r * stride).add(w) }.to_bits();
@@ -42,9 +41,13 @@ impl Tiles for Emulated {
         }
     }
 
-    unsafe fn store<const T: u8>(&mut self, to: *mut f32, stride: usize) {
-        let (rows, words) = self.size(T);
-        for (r, row) in self.registers[usize::from(T)][..rows].iter().enumerate() {
+    /// `tilestored`
+    ///
+    /// # Safety
+    /// All bytes of the tile must be writable.
+    pub(crate) unsafe fn store_register(&mut self, t: u8, to: *mut f32, stride: usize) {
+        let (rows, words) = self.size(t);
+        for (r, row) in self.registers[usize::from(t)][..rows].iter().enumerate() {
             for (w, &word) in row[..words].iter().enumerate() {
                 // SAFETY: the caller promises that the tile's bytes are writable.
                 unsafe { *to.byte_add(r * stride).add(w) = f32::from_bits(word) };
@@ -52,11 +55,11 @@ impl Tiles for Emulated {
         }
     }
 
-    /// The sums over the lower and the upper values of the pairs are kept apart, added to each
-    /// other, and then to what was there.
-    fn multiply<const C: u8, const A: u8, const B: u8>(&mut self) {
-        let [c, a, b] = [C, A, B].map(usize::from);
-        let ((rows, columns), (_, depth)) = (self.size(C), self.size(A));
+    /// `tdpbf16ps`: the sums over the lower and the upper values of the pairs are kept apart,
+    /// added to each other, and then to what was there.
+    pub(crate) fn multiply_registers(&mut self, c: u8, a: u8, b: u8) {
+        let ((rows, columns), (_, depth)) = (self.size(c), self.size(a));
+        let [c, a, b] = [c, a, b].map(usize::from);
         for m in 0..rows {
             for n in 0..columns {
                 let mut sums = [0.0f32; 2];
@@ -74,6 +77,30 @@ impl Tiles for Emulated {
         for (m, row) in self.registers[c].iter_mut().enumerate() {
             row[if m < rows { columns } else { 0 }..].fill(0);
         }
+    }
+}
+
+impl Tiles for Emulated {
+    unsafe fn configure() -> Self {
+        Self::with(Layout::FULL)
+    }
+
+    fn zero<const T: u8>(&mut self) {
+        self.zero_register(T);
+    }
+
+    unsafe fn load<const T: u8>(&mut self, from: *const f32, stride: usize) {
+        // SAFETY: the caller promises the same.
+        unsafe { self.load_register(T, from, stride) };
+    }
+
+    unsafe fn store<const T: u8>(&mut self, to: *mut f32, stride: usize) {
+        // SAFETY: the caller promises the same.
+        unsafe { self.store_register(T, to, stride) };
+    }
+
+    fn multiply<const C: u8, const A: u8, const B: u8>(&mut self) {
+        self.multiply_registers(C, A, B);
     }
 }
 
