@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use crate::test_binaries::TestBinary;
+use crate::workspace;
 
 /// A test with this in its path is ignored but for CPUs with AMX.
 pub(crate) const TEST_MARK: &str = "needs_amx";
@@ -19,6 +20,19 @@ pub(crate) fn is_here() -> bool {
 fn reports_unit(cpu: &str) -> bool {
     let flags = cpu.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
     ["amx_tile", "amx_bf16"].iter().all(|flag| flags.split_whitespace().any(|f| f == *flag))
+}
+
+/// A call of the library's tests in bf16, among them the battery of every method, with the unit's
+/// instructions emulated; `None` where they cannot be. The longest are left out: a step on Cora
+/// takes a minute this way.
+pub(crate) fn emulated() -> Option<Command> {
+    let can_be = cfg!(all(target_arch = "x86_64", target_os = "linux"));
+    can_be.then(|| {
+        let mut command = workspace::cargo(["test", "-p", "blnn", "--lib"]);
+        command.args(["--features", "blnn-kernels/emulated-amx", "bf16", "--"]);
+        command.args(["--skip", "on_a_real_graph", "--skip", "learns"]);
+        command
+    })
 }
 
 /// A call of a program's tests that need the unit.

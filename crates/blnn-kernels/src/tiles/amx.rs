@@ -97,7 +97,16 @@ impl Drop for Amx {
 /// Asked once; a refusal is silent, because everything works without.
 pub(crate) fn available() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER.get_or_init(|| cpu_has_tiles() && system_saves_tiles() && permitted())
+    *ANSWER.get_or_init(|| {
+        (cpu_has_tiles() && system_saves_tiles() && permitted()) || emulated_instead()
+    })
+}
+
+/// Only builds for tests emulate what is missing.
+fn emulated_instead() -> bool {
+    #[cfg(feature = "emulated-amx")]
+    super::trap::install();
+    cfg!(feature = "emulated-amx")
 }
 
 /// CPUID leaf 7: AMX-BF16 is bit 22 of EDX, AMX-TILE bit 24.

@@ -54,7 +54,8 @@ unsafe extern "C" fn on_illegal_instruction(_: c_int, _: *mut siginfo_t, context
 
 /// The general registers in the order of their numbers in machine code.
 fn general_registers(cpu: &[i64; 23]) -> [u64; 16] {
-    use libc::*;
+    use libc::{REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+    use libc::{REG_RAX, REG_RBP, REG_RBX, REG_RCX, REG_RDI, REG_RDX, REG_RSI, REG_RSP};
     let order = [
         REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI, //
         REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
