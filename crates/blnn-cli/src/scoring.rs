@@ -22,6 +22,17 @@ pub(crate) enum Wanted<'g> {
     Impossible(String),
 }
 
+impl<'g> Wanted<'g> {
+    /// The scoring, or else the reason why there is none though there are labels.
+    pub(crate) fn or_reason(self) -> (Option<Scoring<'g>>, Option<String>) {
+        match self {
+            Self::Scores(scoring) => (Some(scoring), None),
+            Self::Nothing => (None, None),
+            Self::Impossible(reason) => (None, Some(reason)),
+        }
+    }
+}
+
 /// When to score, and against what.
 #[derive(Debug)]
 pub(crate) struct Scoring<'g> {

@@ -79,16 +79,24 @@ impl Nodes {
             return Ok(self.labelled(vectors.matrix, &(0..count).map(Some).collect::<Vec<_>>()));
         };
         let missing = rows.iter().filter(|row| row.is_none()).count();
-        if missing > 0 {
-            ensure!(
-                self.splits.is_none(),
-                "{name}: {missing} of the {total} nodes are missing, and the graph's own splits \
-                 need them all"
-            );
-            let (missing, total) = (grouped(missing), grouped(total));
-            note(format_args!("{name}: {missing} of {total} labelled nodes have no embedding"));
-        }
+        ensure!(
+            missing == 0 || self.splits.is_none(),
+            "{name}: {missing} of the {total} nodes are missing, and the graph's own splits need \
+             them all"
+        );
+        self.tell_missing(path, &rows);
         Ok(self.labelled(vectors.matrix, &rows))
+    }
+
+    /// Says how many classes cannot be used, because their nodes have no embedding.
+    fn tell_missing(&self, path: &Path, rows: &[Option<usize>]) {
+        let known = self.known_labels().len();
+        let used = rows.iter().zip(&self.labels).filter(|(r, l)| r.is_some() && l.is_some());
+        let missing = known - used.count();
+        if missing > 0 {
+            let (name, missing, known) = (path.display(), grouped(missing), grouped(known));
+            note(format_args!("{name}: {missing} of {known} labelled nodes have no embedding"));
+        }
     }
 
     /// The rows of those nodes that have both an embedding and a class; `rows` has one entry a node.

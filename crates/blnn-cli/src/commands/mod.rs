@@ -13,6 +13,8 @@ pub(crate) mod reproduce;
 pub(crate) mod shell;
 pub(crate) mod similar;
 pub(crate) mod train;
+mod train_summary;
+mod train_words;
 
 use std::path::Path;
 

@@ -13,7 +13,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::args::{MachineArgs, SettingArgs};
-use crate::commands::{dataset_name, train};
+use crate::commands::{dataset_name, train, train_words};
 use crate::output::{duration, grouped, shell_word};
 use crate::own_graph::OwnGraphArgs;
 
@@ -309,7 +309,7 @@ fn next_line(args: &PlanArgs) -> Option<String> {
         (None, Some(_)) => own.trim_start().to_owned(),
         _ => shell_word(Path::new(named(args))) + &own,
     };
-    Some(format!("blnn train {graph}{}", train::setting_words(&args.settings)))
+    Some(format!("blnn train {graph}{}", train_words::setting_words(&args.settings)))
 }
 
 #[cfg(test)]

@@ -6,18 +6,17 @@ use std::process::ExitCode;
 
 use blnn::estimate::{Extras, available_memory, check_memory};
 use blnn::export::{Embedding, Format, Provenance};
-use blnn::{
-    Checkpoint, Config, ErrorKind, Graph, Job, Method, Outcome, Plan, RunFolder, Sizes, data,
-};
+use blnn::{Checkpoint, Config, ErrorKind, Graph, Job, Outcome, Plan, RunFolder, Sizes, data};
 use blnn_kernels::Threads;
-use serde_json::json;
 
+use super::train_summary::{self, Written};
+use super::train_words::{named, resume_command};
 use crate::args::{SettingArgs, TrainArgs};
 use crate::commands::{dataset_name, report};
-use crate::output::{INTERRUPTED, duration, grouped, note, shell_word};
+use crate::output::{INTERRUPTED, note};
 use crate::own_graph::LoadedGraph;
 use crate::progress::Progress;
-use crate::scoring::{Named, Scoring, Verdict, Wanted};
+use crate::scoring::Scoring;
 
 pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let (plan, root) = resolve(args)?;
@@ -26,52 +25,61 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let threads = Threads::new(args.machine.threads.into());
-    let LoadedGraph { graph, encoding, files } = load(args, &plan, &threads)?;
+    let loaded = load(args, &plan, &threads)?;
+    let graph = &loaded.graph;
     // Whatever can be refused is refused before a run is replaced or begun.
-    blnn::check_graph(&graph, &plan)?;
-    let scoring = Scoring::wanted(&graph, plan.epochs(), args.eval_every, &threads)?;
+    blnn::check_graph(graph, &plan)?;
+    let (scoring, unscored) =
+        Scoring::wanted(graph, plan.epochs(), args.eval_every, &threads)?.or_reason();
     let folder = open_folder(args, &root)?;
-    let job = Job {
-        graph: &graph,
-        plan: &plan,
-        threads: &threads,
-        folder: &folder,
-        log_every: args.log_every as usize,
-    };
-    let (scoring, unscored) = match scoring {
-        Wanted::Scores(scoring) => (Some(scoring), None),
-        Wanted::Nothing => (None, None),
-        Wanted::Impossible(reason) => (None, Some(reason)),
-    };
-    let mut progress = Progress::new(plan.epochs(), scoring)?;
-    folder.remember(encoding.as_ref(), files.as_ref())?;
-    if args.tensorboard {
-        progress = progress.with_events(folder.tensorboard());
-    }
-    let done = blnn::train(&job, &mut progress);
-    progress.clear();
-    let outcome = done.map_err(|error| with_hint(error, args, &folder))?;
-    if let Some(files) = &files {
-        // Those of a run that was resumed may have moved.
-        folder.write_graph(files)?;
-    }
+    let log_every = args.log_every as usize;
+    let job = Job { graph, plan: &plan, threads: &threads, folder: &folder, log_every };
+    let outcome = train(args, &job, scoring, &loaded)?;
     if !outcome.finished {
-        note(format_args!(
-            "stopped after epoch {} of {}; continue with: {}",
-            outcome.epochs,
-            plan.epochs(),
-            resume_command(args, &root)
-        ));
-        if args.json {
-            print_summary(args, &folder, &outcome, &Written::default())?;
-        }
-        return Ok(ExitCode::from(INTERRUPTED));
+        return stopped(args, &job, &outcome);
     }
-    let saved = export(args, &folder, &graph, &plan)?;
-    let report =
-        if args.no_report { None } else { report::after_training(folder.root(), &graph, &threads) };
-    print_summary(args, &folder, &outcome, &Written { saved, report, unscored })?;
+    let saved = export(args, &folder, graph, &plan)?;
+    let page = (!args.no_report).then(|| report::after_training(folder.root(), graph, &threads));
+    let written = Written { saved, report: page.flatten(), unscored };
+    train_summary::print(args, &folder, &outcome, &written)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Trains to the end or to an interruption. The folder remembers where the graph came from.
+fn train(
+    args: &TrainArgs,
+    job: &Job<'_>,
+    scoring: Option<Scoring<'_>>,
+    loaded: &LoadedGraph,
+) -> anyhow::Result<Outcome> {
+    let LoadedGraph { encoding, files, .. } = loaded;
+    let mut progress = Progress::new(job.plan.epochs(), scoring)?;
+    job.folder.remember(encoding.as_ref(), files.as_ref())?;
+    if args.tensorboard {
+        progress = progress.with_events(job.folder.tensorboard());
+    }
+    let done = blnn::train(job, &mut progress);
+    progress.clear();
+    let outcome = done.map_err(|error| with_hint(error, args, job.folder))?;
+    if let Some(files) = files {
+        // Those of a run that was resumed may have moved.
+        job.folder.write_graph(files)?;
+    }
+    Ok(outcome)
+}
+
+/// Tells how to continue a run that was interrupted.
+fn stopped(args: &TrainArgs, job: &Job<'_>, outcome: &Outcome) -> anyhow::Result<ExitCode> {
+    note(format_args!(
+        "stopped after epoch {} of {}; continue with: {}",
+        outcome.epochs,
+        job.plan.epochs(),
+        resume_command(args, job.folder.root())
+    ));
+    if args.json {
+        train_summary::print(args, job.folder, outcome, &Written::default())?;
+    }
+    Ok(ExitCode::from(INTERRUPTED))
 }
 
 /// The graph, unless training on it would take more memory than there is.
@@ -148,23 +156,6 @@ pub(crate) fn given(args: &SettingArgs, resume: bool) -> anyhow::Result<Config> 
     Ok(config)
 }
 
-/// The settings as words of a shell command, with a blank before each.
-pub(crate) fn setting_words(args: &SettingArgs) -> String {
-    let word = |flag: &str, value: Option<String>| {
-        let quoted = value.map(|value| shell_word(Path::new(&value)));
-        quoted.map_or_else(String::new, |value| format!(" {flag} {value}"))
-    };
-    let mut words = word("--method", args.method.map(|method| method.name().to_owned()))
-        + &word("--config", args.config.as_ref().map(|path| path.display().to_string()));
-    for assignment in &args.set {
-        words += &word("--set", Some(assignment.clone()));
-    }
-    words
-        + &word("--epochs", args.epochs.map(|epochs| epochs.to_string()))
-        + &word("--seed", args.seed.map(|seed| seed.to_string()))
-        + &word("--precision", args.precision.clone())
-}
-
 fn open_folder(args: &TrainArgs, root: &Path) -> anyhow::Result<RunFolder> {
     if args.resume {
         return Ok(RunFolder::open(root)?);
@@ -220,194 +211,4 @@ fn export(
         written.extend(embedding.write(format, folder.root())?);
     }
     Ok(written)
-}
-
-/// The graph's name where the command line has one.
-fn named(args: &TrainArgs) -> &str {
-    args.graph.as_deref().unwrap_or("cora")
-}
-
-/// The words of the command line that name the graph.
-fn graph_words(args: &TrainArgs) -> String {
-    let own = args.own.words();
-    match (&args.graph, &args.own.edges) {
-        (None, Some(_)) => own.trim_start().to_owned(),
-        _ => shell_word(Path::new(named(args))) + &own,
-    }
-}
-
-fn resume_command(args: &TrainArgs, root: &Path) -> String {
-    let graph = graph_words(args);
-    let out = shell_word(root);
-    let data = args.machine.data_dir.as_deref();
-    let data = data.map_or_else(String::new, |d| format!(" --data-dir {}", shell_word(d)));
-    format!("blnn train {graph}{data} --out {out}{} --resume", output_words(args))
-}
-
-/// The flags about what a run writes: its folder does not remember them.
-fn output_words(args: &TrainArgs) -> String {
-    let every = args.eval_every.map(|every| format!(" --eval-every {every}"));
-    let names: Vec<&str> = args.format.iter().map(|format| format.name()).collect();
-    let formats = (!names.is_empty()).then(|| format!(" --format {}", names.join(",")));
-    let mut words: String = [every, formats].into_iter().flatten().collect();
-    for (given, flag) in [
-        (args.tensorboard, " --tensorboard"),
-        (args.no_report, " --no-report"),
-        (args.json, " --json"),
-    ] {
-        words += if given { flag } else { "" };
-    }
-    words
-}
-
-/// What was written beside the embeddings.
-#[derive(Default)]
-struct Written {
-    /// Other formats of the embeddings.
-    saved: Vec<PathBuf>,
-    /// The page.
-    report: Option<PathBuf>,
-    /// Why there are no scores, where there are labels.
-    unscored: Option<String>,
-}
-
-fn print_summary(
-    args: &TrainArgs,
-    folder: &RunFolder,
-    outcome: &Outcome,
-    written: &Written,
-) -> anyhow::Result<()> {
-    let verdict = Verdict::of(&folder.records()?);
-    let mut out = io::stdout().lock();
-    if args.json {
-        let mut object = serde_json::to_value(outcome)?;
-        object["scores"] = json!(verdict);
-        object["folder"] = json!(folder.root());
-        object["embeddings"] = json!(outcome.finished.then(|| folder.embeddings()));
-        object["report"] = json!(written.report);
-        object["saved"] = json!(written.saved);
-        writeln!(out, "{object}")?;
-        return Ok(());
-    }
-    let scores = verdict.iter().flat_map(verdict_rows);
-    let unscored = written.unscored.iter().map(|reason| ("scores", format!("none: {reason}")));
-    let rows = summary(outcome).into_iter().chain(scores).chain(unscored);
-    for (label, value) in rows.chain(what_next(args, folder, outcome, written)) {
-        writeln!(out, "{label:<10} {value}")?;
-    }
-    Ok(())
-}
-
-type Row = (&'static str, String);
-
-fn summary(outcome: &Outcome) -> Vec<Row> {
-    let trained = format!(
-        "{} on {}, seed {}, {} epochs, {}",
-        outcome.method.name(),
-        outcome.graph,
-        outcome.seed,
-        grouped(outcome.epochs),
-        duration(outcome.seconds)
-    );
-    let mut rows = vec![("trained", trained)];
-    if let Some(last) = &outcome.last {
-        let terms = format!("node {:.4} + neighbour {:.4}", last.node_loss, last.neighbour_loss);
-        rows.push(("loss", format!("{:.4} = {terms}", last.loss)));
-        if let Some(health) = &last.health {
-            let verdict = if health.collapsed { ": collapsed!" } else { "" };
-            let rank = format!("{:.1} of {}", health.effective_rank, outcome.embedding_width);
-            rows.push(("rank", format!("{rank}, spread {:.2}{verdict}", health.spread)));
-        }
-    }
-    rows
-}
-
-/// The scores, honest number first.
-fn verdict_rows(verdict: &Verdict) -> Vec<Row> {
-    let mut rows = vec![("scores", format!("{} (last epoch)", score_line(&verdict.last)))];
-    if verdict.evaluations > 1 {
-        if let Some(chosen) = &verdict.best_on_validation {
-            let line = score_line(&chosen.scores);
-            let epoch = grouped(chosen.epoch);
-            rows.push(("", format!("{line} (epoch {epoch}, chosen by validation accuracy)")));
-        }
-        let best = score_line(&verdict.best_on_test);
-        let count = verdict.evaluations;
-        rows.push((
-            "",
-            format!("{best} (best of {count}, chosen on the test score as in the paper)"),
-        ));
-    }
-    rows
-}
-
-fn score_line(scores: &Named) -> String {
-    let shown = [
-        ("accuracy", "accuracy"),
-        ("accuracy_paper_split", "accuracy 10/10/80"),
-        ("nmi", "NMI"),
-        ("homogeneity", "homogeneity"),
-        ("s_at_5", "S@5"),
-        ("s_at_10", "S@10"),
-    ];
-    let parts = shown.iter().filter_map(|(key, label)| {
-        let value = scores.get(*key)?;
-        let spread = scores.get(&format!("{key}_std"));
-        let spread = spread.map_or_else(String::new, |s| format!(" ± {s:.2}"));
-        Some(format!("{label} {value:.2}{spread}"))
-    });
-    parts.collect::<Vec<_>>().join(" · ")
-}
-
-fn what_next(
-    args: &TrainArgs,
-    folder: &RunFolder,
-    outcome: &Outcome,
-    written: &Written,
-) -> Vec<Row> {
-    let shape = format!("{} nodes × {}", grouped(outcome.nodes), outcome.embedding_width);
-    let embeddings = shell_word(&folder.embeddings());
-    let graph = graph_words(args);
-    let other = if outcome.method == Method::Bgrl { Method::Blnn } else { Method::Bgrl };
-    let mut rows = vec![("embedding", format!("{embeddings} ({shape}, ids in node_ids.txt)"))];
-    rows.extend(written.saved.iter().map(|path| ("", shell_word(path))));
-    rows.extend(written.report.iter().map(|path| ("report", shell_word(path))));
-    if args.tensorboard {
-        let command = format!("tensorboard --logdir {}", shell_word(&folder.tensorboard()));
-        rows.push(("curves", command));
-    }
-    let train = format!("blnn train {graph} --method {}", other.name());
-    match labels_words(args, outcome).filter(|_| written.unscored.is_none()) {
-        Some(labels) => {
-            rows.push(("next", format!("blnn eval {embeddings} --labels {labels}")));
-            rows.push(("", train));
-        }
-        None => rows.push(("next", train)),
-    }
-    rows
-}
-
-fn is_npy(file: &str) -> bool {
-    Path::new(file).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npy"))
-}
-
-/// What `blnn eval --labels` takes for this graph, if it has labels.
-fn labels_words(args: &TrainArgs, outcome: &Outcome) -> Option<String> {
-    let own = &args.own;
-    match (&own.label, &own.nodes) {
-        (Some(file), _) if is_npy(file) => Some(shell_word(Path::new(file))),
-        (Some(column), Some(nodes)) => {
-            let column = shell_word(Path::new(column));
-            let id = own.id_column.as_deref().map_or_else(String::new, |id| {
-                format!(" --id-column {}", shell_word(Path::new(id)))
-            });
-            Some(format!("{} --label {column}{id}", shell_word(nodes)))
-        }
-        _ => {
-            let scored = outcome.last.as_ref().is_some_and(|last| !last.scores.is_empty());
-            let known = blnn::data::find(named(args)).is_some() && own.edges.is_none();
-            let source = own.edges.as_deref().unwrap_or(Path::new(named(args)));
-            (scored || known).then(|| shell_word(source))
-        }
-    }
 }

@@ -277,6 +277,12 @@ fn the_order_of_the_rows_does_not_matter() {
     let (code, _, stderr) = run(&["fewer.csv"], &table);
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("fewer.csv: 20 of 80 labelled nodes have no embedding"), "{stderr}");
+    // Nodes without a kind are no loss.
+    write("partly.csv", format!("id,kind\n{}\n", kinds[..70].join("\n")) + "n70,\nn71,\n");
+    let partly = ["--labels", "partly.csv", "--label", "kind"];
+    let (code, _, stderr) = run(&["fewer.csv"], &partly);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("fewer.csv: 10 of 70 labelled nodes have no embedding"), "{stderr}");
     let refused = |files: &[&str], labels: &[&str], fault: &str| {
         let said = refusal(&mut eval(folder.path(), &[files, labels].concat()));
         assert!(said.contains(fault), "no {fault:?} in {said}");
