@@ -34,8 +34,8 @@ pub(crate) fn install() {
 
 /// Runs the instruction that the CPU refused and steps over it. What is no tile instruction is left
 /// to the system, which ends the process.
-unsafe extern "C" fn on_illegal_instruction(_: c_int, _: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: the system passes the state of the interrupted thread.
+extern "C" fn on_illegal_instruction(_: c_int, _: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: nothing but the system calls this, with the state of the interrupted thread.
     let cpu = unsafe { &mut (*context.cast::<ucontext_t>()).uc_mcontext.gregs };
     let instruction = {
         let at = ptr::with_exposed_provenance(cpu[libc::REG_RIP as usize].cast_unsigned() as usize);
