@@ -117,7 +117,10 @@ fn forced_kernel_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> 
         for test in tests.iter().filter(is_numeric) {
             let mut command = test.command();
             command.env("BLNN_KERNELS", kernels);
-            report.count(command.args(["--skip", large_graphs::TEST_MARK]))?;
+            for mark in [large_graphs::TEST_MARK, matrix_unit::TEST_MARK] {
+                command.args(["--skip", mark]);
+            }
+            report.count(&mut command)?;
         }
     }
     Ok(())
