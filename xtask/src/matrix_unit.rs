@@ -24,7 +24,7 @@ fn reports_unit(cpu: &str) -> bool {
 
 /// A call of the library's tests in bf16, among them the battery of every method, with the unit's
 /// instructions emulated; `None` where they cannot be. The longest are left out: a step on Cora
-/// takes a minute this way.
+/// takes most of a minute this way.
 pub(crate) fn emulated() -> Option<Command> {
     let can_be = cfg!(all(target_arch = "x86_64", target_os = "linux"));
     can_be.then(|| {

@@ -11,7 +11,7 @@ pub(crate) struct Emulated {
 
 impl Emulated {
     /// Registers of any layout.
-    pub(crate) const fn with(layout: Layout) -> Self {
+    pub(crate) fn with(layout: Layout) -> Self {
         Self { layout, registers: [[[0; 16]; 16]; 8] }
     }
 
