@@ -22,15 +22,15 @@ fn reports_unit(cpu: &str) -> bool {
     ["amx_tile", "amx_bf16"].iter().all(|flag| flags.split_whitespace().any(|f| f == *flag))
 }
 
-/// A call of the library's tests in bf16, among them the battery of every method, with the unit's
-/// instructions emulated; `None` where they cannot be. The longest are left out: a step on Cora
-/// takes most of a minute this way.
+/// A call of the library's tests in bf16, among them the battery of every method, and of what a
+/// run allocates, with the unit's instructions emulated; `None` where they cannot be. The longest
+/// are left out: a step on Cora takes most of a minute this way.
 pub(crate) fn emulated() -> Option<Command> {
     let can_be = cfg!(all(target_arch = "x86_64", target_os = "linux"));
     can_be.then(|| {
         let mut command = workspace::cargo(["test", "-p", "blnn", "--lib"]);
-        command.args(["--features", "blnn-kernels/emulated-amx", "bf16", "--"]);
-        command.args(["--skip", "on_a_real_graph", "--skip", "learns"]);
+        command.args(["--features", "blnn-kernels/emulated-amx", "--", "bf16"]);
+        command.args(["rehearsal", "matrix_unit", "--skip", "on_a_real_graph", "--skip", "learns"]);
         command
     })
 }

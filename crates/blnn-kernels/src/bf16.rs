@@ -63,7 +63,7 @@ impl Panels16 {
     /// The same values, rounded.
     pub fn from_panels(x: &Panels) -> Self {
         let mut out = Self::zeros(x.rows(), x.cols());
-        out.copy_from(&x.rows_ref(0..x.rows()));
+        out.copy_from(0, &x.rows_ref(0..x.rows()));
         out
     }
 
@@ -79,10 +79,10 @@ impl Panels16 {
         });
     }
 
-    /// Takes over the first rows of a matrix of at most as many rows, rounded.
-    pub(crate) fn copy_from(&mut self, x: &RowsRef<'_>) {
+    /// Takes over rows of another matrix as those from `first` on, rounded.
+    pub(crate) fn copy_from(&mut self, first: usize, x: &RowsRef<'_>) {
         for p in 0..x.panels() {
-            let start = p * self.panel_words();
+            let start = p * self.panel_words() + first * WORDS;
             let words = &mut self.words.data_mut()[start..][..x.rows() * WORDS];
             pack_rows(x.panel(p), words);
         }
@@ -285,7 +285,7 @@ unsafe fn pack_kernel<S: Simd>(rows: &[f32], words: &mut [f32]) {
 
 dispatch! {
     /// Widens words to rows of a panel.
-    fn unpack_rows(words: &[f32], rows: &mut [f32]) = unpack_kernel
+    pub(crate) fn unpack_rows(words: &[f32], rows: &mut [f32]) = unpack_kernel
 }
 
 #[inline(always)]

@@ -173,6 +173,17 @@ impl Csr {
         (&self.pattern.indices[range.clone()], &self.values[range])
     }
 
+    /// The value that all entries of a row share, one for each row (1 for an empty one); `None`
+    /// if the values of any row differ.
+    pub fn row_factors(&self) -> Option<Vec<f32>> {
+        let factor = |i: usize| {
+            let values = self.row(i).1;
+            let first = values.first().copied().unwrap_or(1.0);
+            values.iter().all(|&v| v == first).then_some(first)
+        };
+        (0..self.pattern.rows()).map(factor).collect()
+    }
+
     /// The transposed matrix.
     #[must_use]
     pub fn transpose(&self) -> Self {
@@ -191,6 +202,16 @@ impl fmt::Debug for Csr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_of_equal_values_have_a_factor() {
+        let matrix = |values: [f32; 3]| {
+            let pattern = Pattern::new(3, vec![0, 2, 2, 3], vec![0, 2, 1]).unwrap();
+            Csr::new(pattern, values.into()).unwrap()
+        };
+        assert_eq!(matrix([0.5, 0.5, 2.0]).row_factors(), Some(vec![0.5, 1.0, 2.0]));
+        assert_eq!(matrix([0.5, 0.25, 2.0]).row_factors(), None);
+    }
 
     #[test]
     fn transpose_twice_is_identity() {

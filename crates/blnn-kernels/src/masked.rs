@@ -106,11 +106,8 @@ pub struct MaskedInputs {
 impl MaskedInputs {
     /// Prepares `x`; all columns start out kept by both masks.
     pub fn new(x: &Csr, threads: &Threads) -> Self {
-        let alike = |i: usize| x.row(i).1.windows(2).all(|pair| pair[0] == pair[1]);
-        let plain = (0..x.pattern().rows()).all(alike);
-        let factor = |i: usize| {
-            if plain { x.row(i).1.first().copied().unwrap_or(1.0) } else { 1.0 }
-        };
+        let factors = x.row_factors();
+        let plain = factors.is_some();
         let (transposed, origin) = x.pattern().transpose();
         let values = |order: &mut dyn Iterator<Item = usize>| {
             (!plain).then(|| order.map(|e| x.values()[e]).collect::<Vec<_>>())
@@ -118,7 +115,7 @@ impl MaskedInputs {
         let columns = Blocked::new(transposed, values(&mut origin.iter().map(|&e| e as usize)));
         let rows = Blocked::new(x.pattern().clone(), values(&mut (0..x.values().len())));
         let mut inputs = Self {
-            row_scale: (0..x.pattern().rows()).map(factor).collect(),
+            row_scale: factors.unwrap_or_else(|| vec![1.0; x.pattern().rows()]),
             classes: vec![KeptBy::Both; x.pattern().cols()],
             ordered: x.pattern().indices().to_vec(),
             ordered_values: rows.values.clone().unwrap_or_default(),

@@ -4,10 +4,32 @@
 //! matrix unit where there is one, otherwise with the `f32` kernels on rounded operands. Only the
 //! order of the sums differs.
 
-use crate::bf16::{Panels16, round_rows};
+use crate::bf16::{Panels16, View16, round_rows};
 use crate::panels::{PANEL, Panels, RowsMut, RowsRef};
+use crate::par::Threads;
 use crate::product::{self, Store};
 use crate::tiles::Packed;
+
+/// Runs a function of `tiles` with the registers of an arithmetic.
+macro_rules! with_tiles {
+    ($arithmetic:expr, $function:ident($($argument:expr),*)) => {
+        match $arithmetic.0 {
+            // SAFETY: this arithmetic is chosen only where the matrix unit was found usable.
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            Kind::Amx => unsafe { crate::tiles::$function::<crate::tiles::amx::Amx>($($argument),*) },
+            // SAFETY: plain Rust needs no instructions.
+            #[cfg(test)]
+            Kind::Emulated => unsafe {
+                crate::tiles::$function::<crate::tiles::emulated::Emulated>($($argument),*)
+            },
+            Kind::F32 | Kind::Rounded => unreachable!("these have no tiles"),
+        }
+    };
+}
+
+mod tiled;
+
+pub use tiled::TiledInputs;
 
 /// How dense products compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,7 +83,8 @@ impl Arithmetic {
         if self.uses_tiles() { PANEL } else { 14 }
     }
 
-    fn uses_tiles(self) -> bool {
+    /// Whether products run on a matrix unit, which makes those of full matrices cheap.
+    pub fn uses_tiles(self) -> bool {
         !matches!(self.0, Kind::F32 | Kind::Rounded)
     }
 }
@@ -140,6 +163,11 @@ impl Operand {
         self.prepared(x)
     }
 
+    /// Prepares a matrix of bfloat16 as the right of products on tiles.
+    pub fn prepare_words(&mut self, x: View16<'_>, threads: &Threads) {
+        self.pairs.pair_words(x, threads);
+    }
+
     /// The rows that were prepared last, to be used again; they must not have changed since.
     pub fn prepared<'a>(&'a self, x: RowsRef<'a>) -> Prepared<'a> {
         Prepared { plain: x, buffers: self }
@@ -161,7 +189,7 @@ impl Operand {
             if self.rows.rows() < rows || self.rows.cols() != cols {
                 self.rows = Panels16::zeros(rows, cols);
             }
-            self.rows.copy_from(x);
+            self.rows.copy_from(0, x);
         }
         if uses.right {
             self.pairs.pair(x);
@@ -181,23 +209,6 @@ impl Prepared<'_> {
             self.plain.clone()
         }
     }
-}
-
-/// Runs a function of `tiles` with the registers of an arithmetic.
-macro_rules! with_tiles {
-    ($arithmetic:expr, $function:ident($($argument:expr),*)) => {
-        match $arithmetic.0 {
-            // SAFETY: this arithmetic is chosen only where the matrix unit was found usable.
-            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            Kind::Amx => unsafe { crate::tiles::$function::<crate::tiles::amx::Amx>($($argument),*) },
-            // SAFETY: plain Rust needs no instructions.
-            #[cfg(test)]
-            Kind::Emulated => unsafe {
-                crate::tiles::$function::<crate::tiles::emulated::Emulated>($($argument),*)
-            },
-            Kind::F32 | Kind::Rounded => unreachable!("these have no tiles"),
-        }
-    };
 }
 
 /// `out = A · B` (or `+=`). `a` was prepared as rows and `b` as weights, in one arithmetic.
@@ -224,9 +235,11 @@ pub fn transposed_product(a: &Prepared<'_>, b: &Prepared<'_>, out: &mut Panels, 
     let arithmetic = same(a, b);
     assert_eq!(a.plain.rows(), b.plain.rows(), "transposed product: rows");
     if arithmetic.uses_tiles() {
+        assert_eq!(a.plain.panels(), out.rows().div_ceil(PANEL), "transposed product: columns");
+        let out = &mut out.rows_mut(0..out.rows());
         with_tiles!(
             arithmetic,
-            transposed_product(&a.buffers.turned, &b.buffers.pairs, out, store)
+            transposed_product(&a.buffers.turned, 0, &b.buffers.pairs, out, store)
         );
     } else {
         product::transposed_product(&a.floats(), &b.floats(), out, store);
@@ -252,7 +265,7 @@ mod tests {
     }
 
     /// The sum of products of rounded operands in double precision.
-    fn naive(depth: usize, a: impl Fn(usize) -> f32, b: impl Fn(usize) -> f32) -> f32 {
+    pub(super) fn naive(depth: usize, a: impl Fn(usize) -> f32, b: impl Fn(usize) -> f32) -> f32 {
         let term = |k| f64::from(bf16::round(a(k))) * f64::from(bf16::round(b(k)));
         (0..depth).map(term).sum::<f64>() as f32
     }

@@ -26,8 +26,11 @@ pub(crate) mod emulated;
 #[cfg(all(any(test, feature = "emulated-amx"), target_arch = "x86_64", target_os = "linux"))]
 pub(crate) mod trap;
 
-use crate::bf16::{Panels16, WORDS};
+use std::ops::Range;
+
+use crate::bf16::{Panels16, View16, WORDS, unpack_rows};
 use crate::panels::{PANEL, Panels, RowsMut, RowsRef};
+use crate::par::{Partition, Threads};
 use crate::product::Store;
 use crate::simd::{Simd, dispatch};
 use crate::wide::Wide;
@@ -112,7 +115,7 @@ pub(crate) struct Packed {
 
 impl Packed {
     /// Gives the matrix its shape within its allocation, which grows if it must.
-    fn shape(&mut self, rows: usize, panels: usize) {
+    pub(crate) fn shape(&mut self, rows: usize, panels: usize) {
         (self.panels, self.groups) = (panels, rows.div_ceil(PANEL));
         let need = self.panels * self.groups * 2 * TILE / PANEL;
         if self.words.rows() < need {
@@ -124,28 +127,56 @@ impl Packed {
         &self.words.data()[(p * self.groups + group) * 2 * TILE..][..2 * TILE]
     }
 
+    /// The tiles of all panels and groups, panel by panel.
+    fn tiles_mut(&mut self) -> &mut [f32] {
+        let words = self.panels * self.groups * 2 * TILE;
+        &mut self.words.data_mut()[..words]
+    }
+
     /// Packs pairs.
     pub(crate) fn pair(&mut self, x: &RowsRef<'_>) {
         self.shape(x.rows(), x.panels());
         let groups = self.groups.max(1);
-        let tiles = self.words.data_mut().chunks_exact_mut(2 * TILE);
-        for (index, tiles) in tiles.take(self.panels * self.groups).enumerate() {
+        for (index, tiles) in self.tiles_mut().chunks_exact_mut(2 * TILE).enumerate() {
             let rows = x.panel(index / groups).chunks(PANEL * PANEL).nth(index % groups);
             pair_rows(rows.unwrap_or_default(), tiles);
         }
     }
 
-    /// Packs turned tiles from pairs.
-    pub(crate) fn turn(&mut self, x: &RowsRef<'_>) {
-        let mut pairs = [0.0; 2 * TILE];
+    /// Packs pairs from rows stored as words.
+    pub(crate) fn pair_words(&mut self, x: View16<'_>, threads: &Threads) {
         self.shape(x.rows(), x.panels());
         let groups = self.groups.max(1);
-        let tiles = self.words.data_mut().chunks_exact_mut(2 * TILE);
-        for (index, tiles) in tiles.take(self.panels * self.groups).enumerate() {
-            let rows = x.panel(index / groups).chunks(PANEL * PANEL).nth(index % groups);
-            pair_rows(rows.unwrap_or_default(), &mut pairs);
-            turn_tiles(&pairs, tiles);
+        let partition = Partition::even(self.panels * self.groups);
+        let mut shards = partition.split_wide(self.tiles_mut(), 2 * TILE);
+        threads.for_each_owned(&mut shards[..partition.shards()], |s, tiles| {
+            let mut floats = [0.0; PANEL * PANEL];
+            for (index, tiles) in partition.range(s).zip(tiles.chunks_exact_mut(2 * TILE)) {
+                let words = x.panel(index / groups).chunks(PANEL * WORDS).nth(index % groups);
+                let words = words.unwrap_or_default();
+                let rows = &mut floats[..2 * words.len()];
+                unpack_rows(words, rows);
+                pair_rows(rows, tiles);
+            }
+        });
+    }
+
+    /// Packs turned tiles.
+    pub(crate) fn turn(&mut self, x: &RowsRef<'_>) {
+        self.shape(x.rows(), x.panels());
+        for p in 0..self.panels {
+            for (group, rows) in x.panel(p).chunks(PANEL * PANEL).enumerate() {
+                self.turn_group(p, group, rows);
+            }
         }
+    }
+
+    /// Packs the turned tiles of at most 32 rows of a panel.
+    pub(crate) fn turn_group(&mut self, p: usize, group: usize, rows: &[f32]) {
+        let mut pairs = [0.0; 2 * TILE];
+        pair_rows(rows, &mut pairs);
+        let start = (p * self.groups + group) * 2 * TILE;
+        turn_tiles(&pairs, &mut self.tiles_mut()[start..][..2 * TILE]);
     }
 }
 
@@ -210,24 +241,66 @@ pub(crate) unsafe fn product<T: Tiles>(
     }
 }
 
-/// `out = Aᵀ · B` (or `+=`) with `a` turned and `b` in pairs.
+/// A block of sums on its way to be rounded. Aligned like a panel's rows.
+#[repr(align(128))]
+struct Block([f32; PANEL * PANEL]);
+
+/// `A · B` for some rows of `a`, the first and the number of which are multiples of 32: calls
+/// `take(panel, first row, sums)` for each block of 32×32.
+///
+/// # Safety
+/// As for [`Tiles::configure`].
+pub(crate) unsafe fn product_blocks<T: Tiles>(
+    a: View16<'_>,
+    rows: Range<usize>,
+    b: &Packed,
+    mut take: impl FnMut(usize, usize, &[f32]),
+) {
+    assert!(rows.start.is_multiple_of(PANEL) && rows.len().is_multiple_of(PANEL), "whole blocks");
+    assert!(rows.end <= a.rows() && a.panels() == b.groups, "product: shapes");
+    // SAFETY: as promised by the caller.
+    let mut tiles = unsafe { T::configure() };
+    let mut block = Block([0.0; PANEL * PANEL]);
+    for p in 0..b.panels {
+        for first in rows.clone().step_by(PANEL) {
+            let left = |q: usize| &a.whole_panel(q)[first * WORDS..][..2 * TILE];
+            let right = |q: usize| b.at(p, q);
+            multiply_full(&mut tiles, b.groups, left, right, &mut block.0, Store::Overwrite);
+            take(p, first, &block.0);
+        }
+    }
+}
+
+/// Groups of rows whose tiles stay in the level-2 cache while all panels pass by.
+const NEAR_GROUPS: usize = 32;
+
+/// `out = Aᵀ · B` (or `+=`) with `a` turned and `b` in pairs, for the rows of the output that
+/// belong to the panels of `a` from `first` on.
 ///
 /// # Safety
 /// As for [`Tiles::configure`].
 pub(crate) unsafe fn transposed_product<T: Tiles>(
     a: &Packed,
+    first: usize,
     b: &Packed,
-    out: &mut Panels,
+    out: &mut RowsMut<'_>,
     store: Store,
 ) {
     assert_eq!(a.groups, b.groups, "transposed product: rows");
-    let shape = (out.rows().div_ceil(PANEL), out.panels());
-    assert_eq!((a.panels, b.panels), shape, "transposed product: output shape");
+    assert!(first + out.rows().div_ceil(PANEL) <= a.panels, "transposed product: output rows");
+    assert_eq!(b.panels, out.panels(), "transposed product: output columns");
     // SAFETY: as promised by the caller.
     let mut tiles = unsafe { T::configure() };
-    for p in 0..b.panels {
-        for (q, out) in out.panel_mut(p).chunks_mut(PANEL * PANEL).enumerate() {
-            multiply_block(&mut tiles, a.groups, |g| a.at(q, g), |g| b.at(p, g), out, store);
+    // At least once: the sum over no rows is written too.
+    for start in (0..a.groups.max(1)).step_by(NEAR_GROUPS) {
+        let depth = NEAR_GROUPS.min(a.groups - start);
+        let store = if start == 0 { store } else { Store::Add };
+        for p in 0..b.panels {
+            for (q, out) in out.panel_mut(p).chunks_mut(PANEL * PANEL).enumerate() {
+                let left = |g: usize| a.at(first + q, start + g);
+                let right = |g: usize| b.at(p, start + g);
+                multiply_block(&mut tiles, depth, left, right, out, store);
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::graph::Graph;
 use crate::plan::{Method, Plan, Precision};
-use crate::sizes::{Attributes, Sizes};
+use crate::sizes::{Products, Sizes};
 
 /// The work of one stage of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,14 +83,14 @@ fn hidden_operations(sizes: &Sizes, plan: &Plan) -> f64 {
 
 fn inputs(sizes: &Sizes, plan: &Plan) -> StageCost {
     let width = plan.hidden_width as f64;
-    match sizes.attributes {
-        Attributes::Sparse { values, .. } => {
+    match sizes.products(plan.precision.arithmetic()) {
+        Products::Sparse => {
             // Columns that both views keep are summed once for both.
             let kept = 1.0 - f64::from(plan.feature_drop[0]) * f64::from(plan.feature_drop[1]);
-            let values = PASSES * values as f64 * kept * width;
+            let values = PASSES * sizes.values() as f64 * kept * width;
             gathering_stage("inputs", values, 1.0, stored_bytes(plan))
         }
-        Attributes::Dense => {
+        Products::Dense | Products::Tiled => {
             let product = 2.0 * (sizes.nodes * sizes.features) as f64 * width;
             dense_stage("inputs", 2.0 * PASSES * product)
         }

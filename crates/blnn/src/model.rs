@@ -163,7 +163,11 @@ impl Model {
         // The order of training: sums over neighbours then have the same order too.
         let order = Order::by_neighbourhood(graph.adjacency());
         let adjacency = order.adjacency(graph.adjacency());
-        let mut inputs = Inputs::new(&order.features(graph.features()), threads);
+        let mut inputs = Inputs::new(
+            &order.features(graph.features()),
+            self.plan.precision.arithmetic(),
+            threads,
+        );
         let views = Views::whole(&adjacency, self.features, threads);
         let (encoder, mut parameters) = encoder(&self.plan, self.features, graph.nodes());
         for (id, (_, value)) in parameters.ids().zip(&self.parameters) {

@@ -1,5 +1,7 @@
 //! [`Sizes`]: all that the cost of training depends on, of a graph that need not be in memory.
 
+use blnn_kernels::mixed::Arithmetic;
+
 use crate::graph::{Features, Graph};
 
 /// How attributes are stored, and how many values that takes.
@@ -14,6 +16,52 @@ pub enum Attributes {
     },
     /// All values.
     Dense,
+}
+
+/// How training multiplies attributes by weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Products {
+    /// By the values that are not zero.
+    Sparse,
+    /// By all values.
+    Dense,
+    /// By all values, on a matrix unit.
+    Tiled,
+}
+
+/// Where one in so many values is not zero, a matrix unit is taken to multiply all of them faster
+/// than other kernels the ones that are not: its products of full matrices are about ten times as
+/// fast, and they choose nothing.
+const ONE_IN_SO_MANY: usize = 5;
+
+impl Attributes {
+    /// The attributes of a graph.
+    pub(crate) fn of(features: &Features) -> Self {
+        match features {
+            Features::Dense(_) => Self::Dense,
+            Features::Sparse(x) => {
+                Self::Sparse { values: x.values().len(), alike: x.row_factors().is_some() }
+            }
+        }
+    }
+
+    /// How these attributes of so many nodes are multiplied.
+    pub(crate) fn products(
+        self,
+        nodes: usize,
+        features: usize,
+        arithmetic: Arithmetic,
+    ) -> Products {
+        let is_full = match self {
+            Self::Sparse { values, .. } => values * ONE_IN_SO_MANY >= nodes * features,
+            Self::Dense => true,
+        };
+        match self {
+            _ if is_full && arithmetic.uses_tiles() => Products::Tiled,
+            Self::Sparse { .. } => Products::Sparse,
+            Self::Dense => Products::Dense,
+        }
+    }
 }
 
 /// The sizes of an attributed graph.
@@ -47,7 +95,7 @@ impl Sizes {
             nodes: graph.nodes(),
             entries: graph.entries(),
             features: graph.features().cols(),
-            attributes: attributes_of(graph.features()),
+            attributes: Attributes::of(graph.features()),
             labelled: graph.labels().is_some(),
             id_bytes: graph.node_ids().map_or(0, |ids| ids.iter().map(String::len).sum()),
         }
@@ -74,22 +122,16 @@ impl Sizes {
         }
     }
 
+    /// How training multiplies the attributes by weights.
+    pub(crate) fn products(&self, arithmetic: Arithmetic) -> Products {
+        self.attributes.products(self.nodes, self.features, arithmetic)
+    }
+
     /// Number of attribute values in memory.
     pub fn values(&self) -> usize {
         match self.attributes {
             Attributes::Sparse { values, .. } => values,
             Attributes::Dense => self.nodes * self.features,
-        }
-    }
-}
-
-fn attributes_of(features: &Features) -> Attributes {
-    match features {
-        Features::Dense(_) => Attributes::Dense,
-        Features::Sparse(x) => {
-            let alike = |i: usize| x.row(i).1.windows(2).all(|pair| pair[0] == pair[1]);
-            let rows = 0..x.pattern().rows();
-            Attributes::Sparse { values: x.values().len(), alike: rows.into_iter().all(alike) }
         }
     }
 }
@@ -119,6 +161,18 @@ mod tests {
         assert!(!alike(vec![0.5, 0.25, 1.0]));
         let dense = Sizes::of(&graph(Features::Dense(Matrix::zeros(2, 5))));
         assert_eq!((dense.attributes, dense.values()), (Attributes::Dense, 10));
+    }
+
+    #[test]
+    fn only_a_matrix_unit_multiplies_zeros() {
+        let sparse = |values| Attributes::Sparse { values, alike: true };
+        let [f32, bf16] = [Arithmetic::F32, Arithmetic::bf16()];
+        assert_eq!(sparse(100).products(10, 10, f32), Products::Sparse);
+        assert_eq!(sparse(19).products(10, 10, bf16), Products::Sparse);
+        assert_eq!(Attributes::Dense.products(10, 10, f32), Products::Dense);
+        let on_unit = |other| if bf16.uses_tiles() { Products::Tiled } else { other };
+        assert_eq!(sparse(20).products(10, 10, bf16), on_unit(Products::Sparse));
+        assert_eq!(Attributes::Dense.products(10, 10, bf16), on_unit(Products::Dense));
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl Trainer {
             plan: plan.clone(),
             threads: threads.clone(),
             order,
-            inputs: Inputs::new(graph.features(), threads),
+            inputs: Inputs::new(graph.features(), shape.arithmetic, threads),
             views: Views::whole(graph.adjacency(), features, threads),
             parameters,
             running: [shape.hidden, shape.embedding].map(RunningStatistics::new).into(),

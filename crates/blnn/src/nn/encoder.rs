@@ -96,8 +96,7 @@ impl Encoder {
         let Shape { nodes, hidden, arithmetic, .. } = self.shape;
         let narrow = arithmetic.is_bf16();
         let projected = gradient.map(|g| tape.stored(nodes, hidden, g, [narrow; 2]));
-        let weight = self.conv[0];
-        tape.push(InputProject { weight, outputs: projected, gradient, narrow });
+        tape.push(InputProject::new(self.conv[0], projected, gradient, arithmetic));
         [0, 1].map(|view| {
             self.encode_view(tape, view, projected[view], gradient[view], &normalization)
         })

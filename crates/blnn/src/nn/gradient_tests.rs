@@ -101,7 +101,7 @@ impl Bench {
         let edges = [2, 3].map(|k| (0..4 * NODES).map(|e| e % 5 != k).collect::<Vec<_>>());
         let columns = [0, 1].map(|k| (0..FEATURES).map(|c| c % 4 != k).collect::<Vec<_>>());
         views.set([&edges[0], &edges[1]], [&columns[0], &columns[1]], &threads);
-        let mut inputs = Inputs::new(features, &threads);
+        let mut inputs = Inputs::new(features, Arithmetic::F32, &threads);
         inputs.set_masks(&views, &threads);
         Self {
             parameters: Parameters::default(),
@@ -213,7 +213,7 @@ fn check_input_layer(features: &Features, gradient: [bool; 2]) {
     let weight = bench.parameter("conv", &sample(FEATURES, WIDTH, 0.1));
     let layer = bench.layer(WIDTH);
     let outputs = gradient.map(|g| bench.tape.matrix(NODES, WIDTH, g));
-    bench.tape.push(InputProject { weight, outputs, gradient, narrow: false });
+    bench.tape.push(InputProject::new(weight, outputs, gradient, Arithmetic::F32));
     let view = gradient.iter().position(|&g| g).unwrap();
     let [c, h] = [(); 2].map(|()| bench.tape.matrix(NODES, WIDTH, true));
     let op = Convolve::new([outputs[view], c, h], layer, view, batch(), true, INPUTS);
@@ -279,7 +279,7 @@ fn hidden_layer_and_convolution() {
         let layers = [WIDTH, OUT].map(|width| bench.layer(width));
         let gradient = [false, true];
         let outputs = gradient.map(|g| bench.tape.matrix(NODES, WIDTH, g));
-        bench.tape.push(InputProject { weight: conv1, outputs, gradient, narrow: false });
+        bench.tape.push(InputProject::new(conv1, outputs, gradient, Arithmetic::F32));
         let c1 = bench.tape.matrix(NODES, WIDTH, true);
         let [u, c, h] = [(); 3].map(|()| bench.tape.matrix(NODES, OUT, true));
         let vars = [outputs[1], c1, u];

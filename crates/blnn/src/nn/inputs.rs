@@ -1,14 +1,12 @@
-//! [`Inputs`]: the node attributes, and [`InputProject`], their product with the first weights.
+//! [`Inputs`]: the node attributes in the form that products with them need.
 
-use blnn_kernels::bf16::{Panels16, View16, add_words};
 use blnn_kernels::masked::{KeptBy, MaskedInputs};
-use blnn_kernels::norm::add_into;
-use blnn_kernels::product::{Store, product_all, transposed_product_all};
-use blnn_kernels::{Panels, Partition, Threads};
+use blnn_kernels::mixed::{Arithmetic, TiledInputs};
+use blnn_kernels::{Panels, Threads};
 
-use super::{BufferShape, Gradient, Memory, Op, ParameterId, Ports, Run, Stage, Var};
 use crate::augment::Views;
 use crate::graph::Features;
+use crate::sizes::{Attributes, Products};
 
 /// The node attributes in the form the products need.
 #[derive(Debug)]
@@ -22,16 +20,19 @@ pub(crate) enum Inputs {
         /// One factor a node: all ones.
         ones: Vec<f32>,
     },
+    /// Stored in full for a matrix unit; the masks go to rows of the weights.
+    Tiled(Box<TiledInputs>),
 }
 
 impl Inputs {
     /// Prepares the attributes of a graph.
-    pub(crate) fn new(features: &Features, threads: &Threads) -> Self {
+    pub(crate) fn new(features: &Features, arithmetic: Arithmetic, threads: &Threads) -> Self {
+        let (nodes, columns) = (features.rows(), features.cols());
+        let products = Attributes::of(features).products(nodes, columns, arithmetic);
         match features {
+            _ if products == Products::Tiled => Self::Tiled(Box::new(tiled(features, arithmetic))),
             Features::Sparse(x) => Self::Sparse(Box::new(MaskedInputs::new(x, threads))),
-            Features::Dense(x) => {
-                Self::Dense { x: Panels::from_matrix(x), ones: vec![1.0; x.rows()] }
-            }
+            Features::Dense(x) => Self::Dense { x: Panels::from_matrix(x), ones: vec![1.0; nodes] },
         }
     }
 
@@ -44,231 +45,33 @@ impl Inputs {
     }
 
     /// The factor that a gradient's rows are multiplied by before they come here: the rows of
-    /// sparse attributes whose values are all alike are stored as a factor and a pattern.
+    /// attributes whose values are all alike are stored as a factor and a pattern.
     pub(crate) fn row_scale(&self) -> &[f32] {
         match self {
             Self::Sparse(inputs) => inputs.row_scale(),
             Self::Dense { ones, .. } => ones,
+            Self::Tiled(inputs) => inputs.row_scale(),
         }
     }
 }
 
-/// `U_v = D_v (X∘m_v) W` for both views `v`: the first layer's weights applied to the masked
-/// attributes. As everywhere, a projected matrix is stored with row `i` multiplied by the view's
-/// `1/√d_i`, ready to be gathered.
-///
-/// Shapes: X n×F, W F×h, `U_v` n×h. Its gradients arrive without that factor but multiplied by
-/// [`Inputs::row_scale`].
-#[derive(Debug)]
-pub(crate) struct InputProject {
-    /// W
-    pub(crate) weight: ParameterId,
-    /// U of both views.
-    pub(crate) outputs: [Var; 2],
-    /// Which views pass a gradient back.
-    pub(crate) gradient: [bool; 2],
-    /// U and its gradient are stored as bfloat16, and so are the weights that are gathered.
-    pub(crate) narrow: bool,
-}
-
-impl Op for InputProject {
-    fn ports(&self) -> Ports {
-        let gradient =
-            if self.gradient.contains(&true) { Gradient::Backward } else { Gradient::None };
-        let writes = self.outputs.to_vec();
-        Ports { reads: vec![], writes, keeps: vec![], in_place: false, gradient }
-    }
-
-    fn forward(&mut self, run: &mut Run<'_>) {
-        let outputs = self.outputs.map(|v| run.memory.take_value(v));
-        let outputs =
-            if self.narrow { self.project16(run, outputs) } else { self.project(run, outputs) };
-        for (var, output) in self.outputs.into_iter().zip(outputs) {
-            run.memory.put_value(var, output);
+fn tiled(features: &Features, arithmetic: Arithmetic) -> TiledInputs {
+    let (nodes, columns) = (features.rows(), features.cols());
+    let ones = || vec![1.0; nodes];
+    match features {
+        Features::Dense(x) => {
+            TiledInputs::new(arithmetic, ones(), columns, |i, row| row.copy_from_slice(x.row(i)))
         }
-        run.clock.mark("inputs");
-    }
-
-    fn backward(&mut self, run: &mut Run<'_>) {
-        let both = self.sum_of_gradients(run);
-        match run.inputs {
-            Inputs::Sparse(inputs) => self.sparse_gradient(run, inputs, both.as_ref()),
-            Inputs::Dense { x, .. } => self.dense_gradient(run, x),
-        }
-        if let Some(both) = both {
-            run.memory.release(both);
-        }
-        run.clock.mark("inputs");
-    }
-
-    fn borrows(&self, stage: &Stage<'_>) -> [Vec<BufferShape>; 2] {
-        let (features, nodes) = (stage.features, stage.nodes);
-        let cols = stage.value(self.outputs[0]).1;
-        let weight = (features, cols);
-        let wide = |count: usize| if self.narrow { vec![(nodes, cols); count] } else { vec![] };
-        let predicting = self.gradient.iter().filter(|&&g| g).count();
-        match (stage.dense, self.narrow) {
-            (true, _) => {
-                [[wide(2), vec![weight]].concat(), [vec![weight], wide(predicting)].concat()]
-            }
-            (false, narrow) => {
-                let rounded = narrow.then(|| Panels16::buffer_shape(features, cols));
-                let both = (predicting == 2).then(|| stage.grad(self.outputs[0]));
-                [rounded.into_iter().collect(), both.into_iter().collect()]
-            }
-        }
-    }
-}
-
-impl InputProject {
-    /// Fills and gives back the buffers of U of both views.
-    fn project(&self, run: &mut Run<'_>, [mut first, mut second]: [Panels; 2]) -> [Panels; 2] {
-        let weight = run.parameters.value(self.weight);
-        let scale = [0, 1].map(|v| run.views.view(v).scale());
-        match run.inputs {
-            Inputs::Sparse(inputs) => {
-                inputs.product(weight, scale, [&mut first, &mut second], run.threads);
-            }
-            Inputs::Dense { x, .. } => {
-                for (v, out) in [&mut first, &mut second].into_iter().enumerate() {
-                    let keep = run.views.view(v).keep_features();
-                    let masked = masked_rows(weight, keep, run.memory);
-                    product_all(x, &masked, Some(scale[v]), out, run.threads);
-                    run.memory.release(masked);
+        Features::Sparse(x) => {
+            let factors = x.row_factors();
+            let is_pattern = factors.is_some();
+            let row_scale = factors.unwrap_or_else(ones);
+            TiledInputs::new(arithmetic, row_scale, columns, |i, row| {
+                let (columns, values) = x.row(i);
+                for (&column, &value) in columns.iter().zip(values) {
+                    row[column as usize] = if is_pattern { 1.0 } else { value };
                 }
-            }
-        }
-        [first, second]
-    }
-
-    /// [`Self::project`] with U as bfloat16. Attributes stored in full are multiplied as `f32`.
-    fn project16(&self, run: &mut Run<'_>, outputs: [Panels; 2]) -> [Panels; 2] {
-        let (rows, cols) = run.parameters.value(self.weight).shape();
-        let nodes = run.inputs.row_scale().len();
-        if let Inputs::Dense { .. } = run.inputs {
-            let floats = [(); 2].map(|()| run.memory.scratch(nodes, cols));
-            let floats = self.project(run, floats);
-            let mut outputs = outputs.into_iter();
-            return floats.map(|u| {
-                let buffer = outputs.next().expect("a buffer for each view");
-                let mut words = Panels16::in_buffer(buffer, nodes);
-                words.round_from(&u, run.threads);
-                run.memory.release(u);
-                words.into_buffer()
-            });
-        }
-        let (buffer_rows, _) = Panels16::buffer_shape(rows, cols);
-        let mut weight = Panels16::in_buffer(run.memory.scratch(buffer_rows, cols), rows);
-        weight.round_from(run.parameters.value(self.weight), run.threads);
-        let scale = [0, 1].map(|v| run.views.view(v).scale());
-        let mut words = outputs.map(|buffer| Panels16::in_buffer(buffer, nodes));
-        if let Inputs::Sparse(inputs) = run.inputs {
-            let [first, second] = &mut words;
-            inputs.product16(weight.view(), scale, [first, second], run.threads);
-        }
-        run.memory.release(weight.into_buffer());
-        words.map(Panels16::into_buffer)
-    }
-
-    /// The gradients of both views, where there are any.
-    fn grads<'a>(&self, memory: &'a Memory) -> [Option<&'a Panels>; 2] {
-        [0, 1].map(|v| self.gradient[v].then(|| memory.grad(self.outputs[v])))
-    }
-
-    fn sparse_gradient(&self, run: &mut Run<'_>, inputs: &MaskedInputs, both: Option<&Panels>) {
-        let grads = self.grads(run.memory);
-        let sources = [both.or(grads[0]).or(grads[1]), grads[0], grads[1]];
-        let threads = run.threads;
-        run.parameters.write_grad(self.weight, |out, _| {
-            if self.narrow {
-                let view = |g: Option<_>| g.map(|g| View16::new(g, inputs.rows()));
-                inputs.gradient16(sources.map(view), out, threads);
-            } else {
-                inputs.gradient(sources, out, threads);
-            }
-        });
-    }
-
-    fn dense_gradient(&self, run: &mut Run<'_>, x: &Panels) {
-        let (rows, cols) = run.parameters.value(self.weight).shape();
-        let mut share = run.memory.scratch(rows, cols);
-        let wide = self.narrow.then(|| {
-            [0, 1].map(|v| {
-                self.gradient[v].then(|| {
-                    let mut wide = run.memory.scratch(x.rows(), cols);
-                    let grad = run.memory.grad(self.outputs[v]);
-                    View16::new(grad, x.rows()).widen_into(&mut wide, run.threads);
-                    wide
-                })
             })
-        });
-        let (views, threads) = (run.views, run.threads);
-        let grads = match &wide {
-            Some(wide) => wide.each_ref().map(Option::as_ref),
-            None => self.grads(run.memory),
-        };
-        run.parameters.write_grad(self.weight, |out, _| {
-            dense_gradient(x, grads, views, &mut share, out, threads);
-        });
-        let wide = wide.into_iter().flatten().flatten();
-        wide.chain([share]).for_each(|buffer| run.memory.release(buffer));
-    }
-
-    /// The sum of both views' gradients, where sparse attributes need it.
-    fn sum_of_gradients(&self, run: &mut Run<'_>) -> Option<Panels> {
-        if self.gradient != [true, true] || matches!(run.inputs, Inputs::Dense { .. }) {
-            return None;
         }
-        let (rows, cols) = run.memory.grad(self.outputs[0]).shape();
-        let mut both = run.memory.scratch(rows, cols);
-        let [a, b] = self.outputs.map(|v| run.memory.grad(v));
-        let partition = Partition::even(rows);
-        if self.narrow {
-            let nodes = run.inputs.row_scale().len();
-            let [a, b] = [a, b].map(|g| View16::new(g, nodes));
-            let mut words = Panels16::in_buffer(both, nodes);
-            let partition = Partition::even(nodes);
-            run.threads.for_each_cell16(&partition, [&mut words], |cell, [out]| {
-                add_words(a.cell(&cell), b.cell(&cell), out);
-            });
-            return Some(words.into_buffer());
-        }
-        run.threads.for_each_cell(&partition, [&mut both], |cell, [out]| {
-            add_into(a.cell(&cell), b.cell(&cell), out);
-        });
-        Some(both)
-    }
-}
-
-/// The weights with the rows of masked columns set to zero.
-fn masked_rows(weight: &Panels, keep: &[bool], memory: &mut Memory) -> Panels {
-    let mut masked = memory.scratch(weight.rows(), weight.cols());
-    masked.data_mut().copy_from_slice(weight.data());
-    clear_rows(&mut masked, keep);
-    masked
-}
-
-fn clear_rows(matrix: &mut Panels, keep: &[bool]) {
-    for p in 0..matrix.panels() {
-        let rows = matrix.panel_mut(p).chunks_exact_mut(blnn_kernels::PANEL);
-        rows.zip(keep).filter(|(_, keep)| !**keep).for_each(|(row, _)| row.fill(0.0));
-    }
-}
-
-/// `Σ_v m_v ∘ (Xᵀ G_v)` for attributes stored in full.
-fn dense_gradient(
-    x: &Panels,
-    grads: [Option<&Panels>; 2],
-    views: &Views,
-    share: &mut Panels,
-    out: &mut Panels,
-    threads: &Threads,
-) {
-    out.data_mut().fill(0.0);
-    for (v, grad) in grads.iter().enumerate() {
-        let Some(grad) = grad else { continue };
-        transposed_product_all(x, grad, share, Store::Overwrite, threads);
-        clear_rows(share, views.view(v).keep_features());
-        out.data_mut().iter_mut().zip(share.data()).for_each(|(o, s)| *o += s);
     }
 }

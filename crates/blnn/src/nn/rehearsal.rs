@@ -7,6 +7,8 @@
 
 use blnn_kernels::PANEL;
 
+use crate::sizes::Products;
+
 use super::tape::{Gradient, Matrix, Ports, Tape, Var};
 
 /// Rows and columns of a buffer.
@@ -19,8 +21,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) nodes: usize,
     /// F
     pub(crate) features: usize,
-    /// The attributes are stored in full.
-    pub(crate) dense: bool,
+    /// How the attributes are multiplied.
+    pub(crate) products: Products,
 }
 
 impl Stage<'_> {
@@ -55,10 +57,10 @@ impl Rehearsal {
         &mut self,
         tape: &Tape,
         (nodes, features): (usize, usize),
-        dense: bool,
+        products: Products,
         backward: bool,
     ) {
-        let stage = Stage { matrices: tape.matrices(), nodes, features, dense };
+        let stage = Stage { matrices: tape.matrices(), nodes, features, products };
         self.values.resize(stage.matrices.len(), 0);
         self.grads.resize(stage.matrices.len(), 0);
         for (op, ports, dead) in tape.steps() {

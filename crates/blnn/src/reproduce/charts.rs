@@ -75,13 +75,13 @@ fn datasets(rows: &[Row]) -> Vec<String> {
 /// One picture a data set: the methods side by side.
 fn add_dots(options: &Options, report: &mut Report) -> Result<()> {
     for dataset in datasets(&report.rows) {
-        let rows = report.rows.iter().filter(|row| row.dataset == dataset);
-        let dots: Vec<Dot> = rows.map(dot).collect();
+        let rows: Vec<&Row> = report.rows.iter().filter(|row| row.dataset == dataset).collect();
+        let dots: Vec<Dot> = rows.iter().copied().map(dot).collect();
         if dots.iter().all(|dot| dot.ours.is_none()) {
             continue;
         }
         let title = title(report, &dataset, "accuracy, best of evaluations");
-        let words = Words { title: &title, x: "", y: "accuracy, %" };
+        let words = Words { title: &title, x: meaning_of_bars(&rows), y: "accuracy, %" };
         let svg = figure::dots(words, &dots)?;
         keep(options, report, &format!("{}-{dataset}", report.target), &svg)?;
     }
@@ -94,6 +94,16 @@ pub(super) fn title(report: &Report, dataset: &str, subject: &str) -> String {
     let epochs = runs.map(|run| run.epochs).max();
     let epochs = epochs.map_or(String::new(), |epochs| format!(" ({epochs} epochs)"));
     format!("{} on {dataset}: {subject}{epochs}", report.place)
+}
+
+/// What the bars of [`dot`]s are.
+fn meaning_of_bars(rows: &[&Row]) -> &'static str {
+    let count = |wanted: fn(usize) -> bool| rows.iter().filter(|r| wanted(r.runs.len())).count();
+    match (count(|runs| runs > 1), count(|runs| runs == 1)) {
+        (_, 0) => "bars: one standard deviation over seeds",
+        (0, _) => "bars: one standard deviation over splits",
+        _ => "bars: one standard deviation over seeds, or over splits where there is one seed",
+    }
 }
 
 fn dot(row: &Row) -> Dot {
@@ -166,5 +176,27 @@ fn curve(rows: &[&&Row], temperatures: &[f64]) -> Vec<(f64, f64)> {
             vec![(low, accuracy(level)), (high, accuracy(level))]
         }
         _ => rows.iter().filter_map(|row| Some((row.temperature?, accuracy(row)))).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::RunRow;
+    use super::*;
+
+    #[test]
+    fn a_picture_says_what_its_bars_are() {
+        let of_runs = |runs: usize| {
+            let mut row = Row::empty("cora", "BGRL", "accuracy");
+            row.runs = vec![RunRow::default(); runs];
+            row
+        };
+        let meaning = |runs: &[usize]| {
+            let rows: Vec<Row> = runs.iter().map(|&runs| of_runs(runs)).collect();
+            meaning_of_bars(&rows.iter().collect::<Vec<_>>())
+        };
+        assert_eq!(meaning(&[3, 0, 2]), "bars: one standard deviation over seeds");
+        assert_eq!(meaning(&[1, 0, 1]), "bars: one standard deviation over splits");
+        assert!(meaning(&[3, 1]).ends_with("over seeds, or over splits where there is one seed"));
     }
 }

@@ -122,7 +122,7 @@ pub(super) fn mean_and_std(values: &[f64]) -> (f64, Option<f64>) {
 }
 
 /// One run behind a number.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRow {
     /// Its seed.
     pub seed: u64,

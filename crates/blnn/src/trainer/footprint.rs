@@ -10,7 +10,7 @@ use crate::graph::{Features, Graph};
 use crate::method;
 use crate::nn::{Encoder, Normalization, Parameters, Rehearsal, RunningStatistics, Shape, Tape};
 use crate::plan::{Method, Plan};
-use crate::sizes::{Attributes, Sizes};
+use crate::sizes::{Attributes, Products, Sizes};
 
 /// Rows of the blocks that operations work on (see `nn/hidden.rs` and `nn/predict.rs`).
 const BLOCK_ROWS: usize = 128;
@@ -46,7 +46,7 @@ impl Footprint {
     pub(crate) fn new(sizes: &Sizes, plan: &Plan) -> Result<Self> {
         let (model, saved) = model_bytes(sizes, plan);
         Ok(Self {
-            inputs: 8 * sizes.nodes as u64 + input_bytes(sizes),
+            inputs: 8 * sizes.nodes as u64 + input_bytes(sizes, plan),
             views: view_bytes(sizes),
             model,
             saved,
@@ -79,8 +79,12 @@ fn blocks(rows: usize, cols: usize, entries: usize) -> usize {
     cols.div_ceil(block).max(1)
 }
 
-fn input_bytes(sizes: &Sizes) -> u64 {
+fn input_bytes(sizes: &Sizes, plan: &Plan) -> u64 {
     let Sizes { nodes, features, attributes, .. } = *sizes;
+    if sizes.products(plan.precision.arithmetic()) == Products::Tiled {
+        // Two forms of two bytes a value.
+        return panels(nodes.next_multiple_of(PANEL), features) + 4 * nodes as u64;
+    }
     match attributes {
         Attributes::Dense => panels(nodes, features) + 4 * nodes as u64,
         Attributes::Sparse { values, alike } => {
@@ -146,7 +150,19 @@ fn operation_bytes(sizes: &Sizes, plan: &Plan) -> u64 {
     let rounded = 2 * (blocks_of(wide) + blocks_of(width) + weights);
     let predict = 3 * blocks_of(wide) + 2 * blocks_of(width) + (shards + 1) * weights;
     let layers = 4 * layer_bytes(plan) + predicting * trained;
-    layers + predict + operands(plan, rounded) + method_bytes(sizes, plan)
+    let inputs = tiled_operands(sizes, plan);
+    layers + predict + inputs + operands(plan, rounded) + method_bytes(sizes, plan)
+}
+
+/// Operands of products with attributes on a matrix unit, in two bytes a value: the weights of both
+/// networks under both masks, and a gradient.
+fn tiled_operands(sizes: &Sizes, plan: &Plan) -> u64 {
+    let weights = 2 * panels(sizes.features.next_multiple_of(PANEL), plan.hidden_width);
+    let gradient = panels(sizes.nodes.next_multiple_of(PANEL), plan.hidden_width) / 2;
+    match sizes.products(plan.precision.arithmetic()) {
+        Products::Tiled => weights + gradient,
+        Products::Sparse | Products::Dense => 0,
+    }
 }
 
 /// Weights of neighbours that a method keeps.
@@ -179,12 +195,12 @@ fn rehearse(sizes: &Sizes, plan: &Plan) -> Result<u64> {
     let [output, _] = online.encode(&mut embedding, [false, false], fixed);
     embedding.output(output);
     let mut rehearsal = Rehearsal::default();
-    let dense = sizes.attributes == Attributes::Dense;
+    let products = sizes.products(plan.precision.arithmetic());
     let shape = (sizes.nodes, sizes.features);
     for _ in 0..2 {
-        rehearsal.run(&training, shape, dense, true);
+        rehearsal.run(&training, shape, products, true);
     }
-    rehearsal.run(&embedding, shape, dense, false);
+    rehearsal.run(&embedding, shape, products, false);
     Ok(rehearsal.bytes())
 }
 
