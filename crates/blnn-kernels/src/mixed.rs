@@ -163,6 +163,15 @@ impl Operand {
         self.prepared(x)
     }
 
+    /// Prepares weights for products on tiles, with zeros in place of the rows that are not kept.
+    ///
+    /// # Panics
+    /// If there is not one flag a row.
+    #[track_caller]
+    pub fn prepare_kept(&mut self, x: &Panels, keep: &[bool], threads: &Threads) {
+        self.pairs.pair_kept(x, keep, threads);
+    }
+
     /// Prepares a matrix of bfloat16 as the right of products on tiles.
     pub fn prepare_words(&mut self, x: View16<'_>, threads: &Threads) {
         self.pairs.pair_words(x, threads);

@@ -123,6 +123,11 @@ impl Packed {
         }
     }
 
+    /// Number of panels.
+    pub(crate) fn panels(&self) -> usize {
+        self.panels
+    }
+
     fn at(&self, p: usize, group: usize) -> &[f32] {
         &self.words.data()[(p * self.groups + group) * 2 * TILE..][..2 * TILE]
     }
@@ -145,18 +150,43 @@ impl Packed {
 
     /// Packs pairs from rows stored as words.
     pub(crate) fn pair_words(&mut self, x: View16<'_>, threads: &Threads) {
-        self.shape(x.rows(), x.panels());
+        self.pair_read((x.rows(), x.panels()), threads, |p, rows, floats| {
+            unpack_rows(&x.panel(p)[rows.start * WORDS..rows.end * WORDS], floats);
+        });
+    }
+
+    /// Packs pairs with zeros in place of the rows that are not kept.
+    pub(crate) fn pair_kept(&mut self, x: &Panels, keep: &[bool], threads: &Threads) {
+        assert_eq!(keep.len(), x.rows(), "one flag a row");
+        self.pair_read((x.rows(), x.panels()), threads, |p, rows, floats| {
+            let from = &x.panel(p)[rows.start * PANEL..rows.end * PANEL];
+            let rows = from.chunks_exact(PANEL).zip(&keep[rows]);
+            for (to, (from, keep)) in floats.chunks_exact_mut(PANEL).zip(rows) {
+                if *keep { to.copy_from_slice(from) } else { to.fill(0.0) }
+            }
+        });
+    }
+
+    /// Packs pairs of so many rows and panels, where `read(panel, rows, floats)` writes at most
+    /// 32 rows of a panel.
+    fn pair_read(
+        &mut self,
+        (rows, panels): (usize, usize),
+        threads: &Threads,
+        read: impl Fn(usize, Range<usize>, &mut [f32]) + Sync,
+    ) {
+        self.shape(rows, panels);
         let groups = self.groups.max(1);
         let partition = Partition::even(self.panels * self.groups);
         let mut shards = partition.split_wide(self.tiles_mut(), 2 * TILE);
         threads.for_each_owned(&mut shards[..partition.shards()], |s, tiles| {
             let mut floats = [0.0; PANEL * PANEL];
             for (index, tiles) in partition.range(s).zip(tiles.chunks_exact_mut(2 * TILE)) {
-                let words = x.panel(index / groups).chunks(PANEL * WORDS).nth(index % groups);
-                let words = words.unwrap_or_default();
-                let rows = &mut floats[..2 * words.len()];
-                unpack_rows(words, rows);
-                pair_rows(rows, tiles);
+                let first = index % groups * PANEL;
+                let group = first..(first + PANEL).min(rows);
+                let floats = &mut floats[..group.len() * PANEL];
+                read(index / groups, group, floats);
+                pair_rows(floats, tiles);
             }
         });
     }

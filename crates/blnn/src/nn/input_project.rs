@@ -2,7 +2,7 @@
 
 use blnn_kernels::bf16::{Panels16, View16, add_words};
 use blnn_kernels::masked::MaskedInputs;
-use blnn_kernels::mixed::{Arithmetic, Operand, TiledInputs, Uses};
+use blnn_kernels::mixed::{Arithmetic, Operand, TiledInputs};
 use blnn_kernels::norm::{add_into, add_to};
 use blnn_kernels::product::{Store, product_all, transposed_product_all};
 use blnn_kernels::{PANEL, Panels, Partition, Threads};
@@ -73,7 +73,7 @@ impl Op for InputProject {
         let wide = |count: usize| if self.narrow { vec![(nodes, cols); count] } else { vec![] };
         let predicting = self.gradient.iter().filter(|&&g| g).count();
         match stage.products {
-            Products::Tiled => [vec![weight], vec![weight]],
+            Products::Tiled => [vec![], vec![weight]],
             Products::Dense => {
                 [[wide(2), vec![weight]].concat(), [vec![weight], wide(predicting)].concat()]
             }
@@ -129,9 +129,7 @@ impl InputProject {
     ) -> [Panels; 2] {
         let weight = run.parameters.value(self.weight);
         for (v, operand) in self.masked.iter_mut().enumerate() {
-            let masked = masked_rows(weight, run.views.view(v).keep_features(), run.memory);
-            operand.prepare(masked.rows_ref(0..masked.rows()), Uses::WEIGHTS);
-            run.memory.release(masked);
+            operand.prepare_kept(weight, run.views.view(v).keep_features(), run.threads);
         }
         let scale = [0, 1].map(|v| run.views.view(v).scale());
         let mut words = outputs.map(|buffer| Panels16::in_buffer(buffer, x.row_scale().len()));
@@ -207,11 +205,10 @@ impl InputProject {
             None => self.grads(run.memory),
         };
         run.parameters.write_grad(self.weight, |out, _| {
-            out.data_mut().fill(0.0);
-            for (v, grad) in grads.iter().enumerate() {
-                let Some(grad) = grad else { continue };
+            let given = grads.into_iter().enumerate().filter_map(|(v, grad)| Some((v, grad?)));
+            for (nth, (v, grad)) in given.enumerate() {
                 transposed_product_all(x, grad, &mut share, Store::Overwrite, threads);
-                add_kept(&share, views.view(v).keep_features(), out, threads);
+                add_kept(&share, views.view(v).keep_features(), nth == 0, out, threads);
             }
         });
         let wide = wide.into_iter().flatten().flatten();
@@ -224,12 +221,12 @@ impl InputProject {
         let operand = &mut self.gradient_operand;
         let (memory, views, threads) = (&*run.memory, run.views, run.threads);
         run.parameters.write_grad(self.weight, |out, _| {
-            out.data_mut().fill(0.0);
-            for v in [0, 1].into_iter().filter(|&v| self.gradient[v]) {
+            let given = [0, 1].into_iter().filter(|&v| self.gradient[v]);
+            for (nth, v) in given.enumerate() {
                 let grad = memory.grad(self.outputs[v]);
                 operand.prepare_words(View16::new(grad, x.row_scale().len()), threads);
                 x.transposed_product(operand, &mut share, threads);
-                add_kept(&share, views.view(v).keep_features(), out, threads);
+                add_kept(&share, views.view(v).keep_features(), nth == 0, out, threads);
             }
         });
         run.memory.release(share);
@@ -276,9 +273,12 @@ fn clear_rows(matrix: &mut Panels, keep: &[bool]) {
     }
 }
 
-/// `out += m ∘ share` for the mask of a view.
-fn add_kept(share: &Panels, keep: &[bool], out: &mut Panels, threads: &Threads) {
+/// `out = m ∘ share` for the mask of a view, or `+=` if there is something already.
+fn add_kept(share: &Panels, keep: &[bool], fresh: bool, out: &mut Panels, threads: &Threads) {
     threads.for_each_cell(&Partition::even(out.rows()), [out], |cell, [out]| {
+        if fresh {
+            out.fill(0.0);
+        }
         let rows = share.cell(&cell).chunks_exact(PANEL).zip(out.chunks_exact_mut(PANEL));
         let kept = rows.zip(&keep[cell.rows.clone()]).filter(|(_, keep)| **keep);
         kept.for_each(|((share, out), _)| add_to(share, out));

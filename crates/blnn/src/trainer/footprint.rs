@@ -51,7 +51,7 @@ impl Footprint {
             model,
             saved,
             operations: operation_bytes(sizes, plan),
-            embedding: 2 * layer_bytes(plan),
+            embedding: 2 * layer_bytes(plan) + tiled_weights(sizes, plan),
             matrices: rehearse(sizes, plan)?,
         })
     }
@@ -150,17 +150,23 @@ fn operation_bytes(sizes: &Sizes, plan: &Plan) -> u64 {
     let rounded = 2 * (blocks_of(wide) + blocks_of(width) + weights);
     let predict = 3 * blocks_of(wide) + 2 * blocks_of(width) + (shards + 1) * weights;
     let layers = 4 * layer_bytes(plan) + predicting * trained;
-    let inputs = tiled_operands(sizes, plan);
+    let inputs = 2 * tiled_weights(sizes, plan) + tiled_gradient(sizes, plan);
     layers + predict + inputs + operands(plan, rounded) + method_bytes(sizes, plan)
 }
 
-/// Operands of products with attributes on a matrix unit, in two bytes a value: the weights of both
-/// networks under both masks, and a gradient.
-fn tiled_operands(sizes: &Sizes, plan: &Plan) -> u64 {
-    let weights = 2 * panels(sizes.features.next_multiple_of(PANEL), plan.hidden_width);
-    let gradient = panels(sizes.nodes.next_multiple_of(PANEL), plan.hidden_width) / 2;
+/// The first weights under both masks, in two bytes a value, where a matrix unit multiplies the
+/// attributes by them.
+fn tiled_weights(sizes: &Sizes, plan: &Plan) -> u64 {
     match sizes.products(plan.precision.arithmetic()) {
-        Products::Tiled => weights + gradient,
+        Products::Tiled => panels(sizes.features.next_multiple_of(PANEL), plan.hidden_width),
+        Products::Sparse | Products::Dense => 0,
+    }
+}
+
+/// The gradient of one view as such a unit needs it.
+fn tiled_gradient(sizes: &Sizes, plan: &Plan) -> u64 {
+    match sizes.products(plan.precision.arithmetic()) {
+        Products::Tiled => panels(sizes.nodes.next_multiple_of(PANEL), plan.hidden_width) / 2,
         Products::Sparse | Products::Dense => 0,
     }
 }
