@@ -72,14 +72,15 @@ fn datasets(rows: &[Row]) -> Vec<String> {
     names
 }
 
-/// One picture a data set: the methods side by side.
+/// One picture a data set: the methods that were trained, side by side.
 fn add_dots(options: &Options, report: &mut Report) -> Result<()> {
     for dataset in datasets(&report.rows) {
-        let rows: Vec<&Row> = report.rows.iter().filter(|row| row.dataset == dataset).collect();
-        let dots: Vec<Dot> = rows.iter().copied().map(dot).collect();
-        if dots.iter().all(|dot| dot.ours.is_none()) {
+        let shown = |row: &&Row| row.dataset == dataset && row.headline().is_some();
+        let rows: Vec<&Row> = report.rows.iter().filter(shown).collect();
+        if rows.is_empty() {
             continue;
         }
+        let dots: Vec<Dot> = rows.iter().copied().map(dot).collect();
         let title = title(report, &dataset, "accuracy, best of evaluations");
         let words = Words { title: &title, x: meaning_of_bars(&rows), y: "accuracy, %" };
         let svg = figure::dots(words, &dots)?;

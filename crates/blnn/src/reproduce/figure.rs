@@ -109,12 +109,9 @@ pub(super) fn dots(words: Words<'_>, dots: &[Dot]) -> Result<String> {
     let bottom = y.start;
     draw(SIZE, |root| {
         let mut chart = axes(root, words, 0.0..dots.len() as f64, y, 0)?;
-        let name = |(i, dot): (usize, &Dot)| {
-            let style = (FONT, 15).into_font().color(&INK);
-            let style = style.pos(Pos::new(HPos::Center, VPos::Top));
-            EmptyElement::at((i as f64 + 0.5, bottom)) + Text::new(dot.name.clone(), (0, 8), style)
-        };
-        chart.draw_series(dots.iter().enumerate().map(name))?;
+        for (i, dot) in dots.iter().enumerate() {
+            draw_name(&mut chart, &dot.name, (i as f64 + 0.5, bottom))?;
+        }
         draw_ours(&mut chart, dots)?;
         draw_published(&mut chart, dots)?;
         let keys = [("ours", OURS, Mark::Circle), ("published", PUBLISHED, Mark::Triangle)];
@@ -123,47 +120,68 @@ pub(super) fn dots(words: Words<'_>, dots: &[Dot]) -> Result<String> {
     })
 }
 
-fn draw_ours(chart: &mut Chart<'_, '_>, dots: &[Dot]) -> Drawn {
-    let colour = OURS;
-    let at = |i: usize| i as f64 + 0.42;
-    let ours = dots.iter().enumerate().filter_map(|(i, d)| Some((at(i), d.ours?)));
-    let bar = |(x, (mean, spread)): (f64, (f64, Option<f64>))| {
-        let spread = spread.unwrap_or(0.0);
-        PathElement::new([(x, mean - spread), (x, mean + spread)], colour.stroke_width(2))
+/// The name of a category below its place, a few words a line.
+fn draw_name(chart: &mut Chart<'_, '_>, name: &str, place: (f64, f64)) -> Drawn {
+    let style = (FONT, 13).into_font().color(&INK).pos(Pos::new(HPos::Center, VPos::Top));
+    let line = |(number, text): (usize, String)| {
+        EmptyElement::at(place) + Text::new(text, (0, 8 + 15 * number as i32), style.clone())
     };
-    chart.draw_series(ours.clone().map(bar))?;
-    let dot = |(x, (mean, _)): (f64, _)| {
-        EmptyElement::at((x, mean))
-            + Circle::new((0, 0), 6, colour.filled())
-            + Text::new(format!("{mean:.2}"), (-10, 0), beside(&colour, HPos::Right))
-    };
-    chart.draw_series(ours.map(dot))?;
+    chart.draw_series(wrapped(name, 12).into_iter().enumerate().map(line))?;
     Ok(())
 }
 
-/// Words in a colour, beside a mark.
-fn beside(colour: &RGBColor, side: HPos) -> TextStyle<'_> {
+/// Words in lines of at most so many characters, or of one word.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                *line += " ";
+                *line += word;
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// Whether our number is the upper one: the two stand on the far sides of their marks, so that
+/// they never meet.
+fn ours_is_upper(dot: &Dot) -> bool {
+    dot.ours.zip(dot.published).is_none_or(|((ours, _), published)| ours >= published)
+}
+
+/// A number above or below a mark.
+fn number(value: f64, above: bool, colour: &RGBColor) -> Text<'_, (i32, i32), String> {
+    let (side, offset) = if above { (VPos::Bottom, -9) } else { (VPos::Top, 9) };
     let style = TextStyle::from((FONT, 13).into_font()).color(colour);
-    style.pos(Pos::new(side, VPos::Center))
+    Text::new(format!("{value:.2}"), (0, offset), style.pos(Pos::new(HPos::Center, side)))
+}
+
+fn draw_ours(chart: &mut Chart<'_, '_>, dots: &[Dot]) -> Drawn {
+    let colour = OURS;
+    for (i, dot) in dots.iter().enumerate() {
+        let Some((mean, spread)) = dot.ours else { continue };
+        let (x, spread) = (i as f64 + 0.4, spread.unwrap_or(0.0));
+        let bar = [(x, mean - spread), (x, mean + spread)];
+        let upper = ours_is_upper(dot);
+        chart.draw_series([PathElement::new(bar, colour.stroke_width(2))])?;
+        chart.draw_series([Circle::new((x, mean), 6, colour.filled())])?;
+        let end = EmptyElement::at(bar[usize::from(upper)]) + number(mean, upper, &colour);
+        chart.draw_series([end])?;
+    }
+    Ok(())
 }
 
 fn draw_published(chart: &mut Chart<'_, '_>, dots: &[Dot]) -> Drawn {
     let colour = PUBLISHED;
-    let published: Vec<(f64, f64)> = dots
-        .iter()
-        .enumerate()
-        .filter_map(|(i, d)| Some((i as f64 + 0.58, d.published?)))
-        .collect();
-    if published.is_empty() {
-        return Ok(());
-    }
-    let style = beside(&colour, HPos::Left);
-    let dot = |point: (f64, f64)| {
-        EmptyElement::at(point)
+    for (i, dot) in dots.iter().enumerate() {
+        let Some(published) = dot.published else { continue };
+        let mark = EmptyElement::at((i as f64 + 0.6, published))
             + TriangleMarker::new((0, 0), 7, colour.filled())
-            + Text::new(format!("{:.2}", point.1), (11, 0), style.clone())
-    };
-    chart.draw_series(published.into_iter().map(dot))?;
+            + number(published, !ours_is_upper(dot), &colour);
+        chart.draw_series([mark])?;
+    }
     Ok(())
 }
 
@@ -232,12 +250,14 @@ fn axes<'a, 'b>(
     y: Range<f64>,
     x_labels: usize,
 ) -> std::result::Result<Chart<'a, 'b>, Box<dyn StdError>> {
+    // The names of categories, which stand in place of labels, take up to three lines.
+    let below = if x_labels == 0 { 80 } else { 48 };
     let mut chart = ChartBuilder::on(root)
         .caption(words.title, (FONT, 19).into_font().color(&INK))
         .margin(14)
         .margin_right(24)
         .margin_bottom(34)
-        .x_label_area_size(48)
+        .x_label_area_size(below)
         .y_label_area_size(64)
         .build_cartesian_2d(x, y)?;
     chart
@@ -349,6 +369,13 @@ mod tests {
             assert!(svg.contains(word), "{word}");
         }
         assert!(dots(WORDS, &[]).is_ok(), "nothing to show is no error");
+    }
+
+    #[test]
+    fn long_names_take_several_lines() {
+        assert_eq!(wrapped("BGRL, noisy", 12), ["BGRL, noisy"]);
+        assert_eq!(wrapped("BLNN (published code)", 12), ["BLNN", "(published", "code)"]);
+        assert_eq!(wrapped("", 12), [""; 0]);
     }
 
     #[test]
