@@ -294,6 +294,9 @@ fn row_major(values: Values, shape: &[usize]) -> Result<Values> {
 }
 
 fn reorder<T: Clone>(values: &[T], rows: usize, cols: usize) -> Vec<T> {
+    if values.is_empty() {
+        return Vec::new();
+    }
     let cells = (0..rows).flat_map(|i| (0..cols).map(move |j| j * rows + i));
     cells.map(|k| values[k].clone()).collect()
 }
@@ -442,6 +445,12 @@ mod tests {
         assert!(message(&file("<f4", "False", "(1,)", &[0; 8])).contains("4 bytes"));
         let absurd = file("<f8", "False", "(9999999999999, 9999999999999)", &[0; 8]);
         assert!(message(&absurd).contains("too large"));
+        for order in ["True", "False"] {
+            let endless = file("<f4", order, "(154880000000015488, 0)", &[]);
+            assert!(message(&endless).contains("too large"));
+            let empty = from_bytes(&file("<f4", order, "(4000000000, 0)", &[])).unwrap();
+            assert_eq!(empty.into_matrix().unwrap().shape(), (4_000_000_000, 0));
+        }
         let no_width = file("<U0", "False", "(99999999999,)", &[]);
         assert!(message(&no_width).contains("<U0"));
     }

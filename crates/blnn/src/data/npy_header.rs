@@ -163,7 +163,9 @@ impl Header {
         let product = |total: usize, &axis: &usize| total.checked_mul(axis);
         let count = self.shape.iter().try_fold(1usize, product);
         let bytes = count.and_then(|count| count.checked_mul(self.dtype.width()));
-        let (Some(count), Some(bytes)) = (count, bytes) else {
+        // Without values no bytes vouch for the other axis, and whoever counts its rows never ends.
+        let endless = count == Some(0) && self.shape.iter().any(|&axis| axis > u32::MAX as usize);
+        let (Some(count), Some(bytes), false) = (count, bytes, endless) else {
             return Err(parse(format!("the shape {:?} is too large", self.shape)));
         };
         let present = available.saturating_sub(self.length);
