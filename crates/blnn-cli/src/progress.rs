@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use blnn::tensorboard::EventWriter;
-use blnn::{Health, Observer, Record, Step};
+use blnn::{EpochScores, Health, Observer, Record, Step};
 use blnn_kernels::Matrix;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output::{duration, note};
-use crate::scoring::{Named, Scoring};
+use crate::scoring::Scoring;
 
 /// Plain lines a run writes when nobody watches a terminal.
 const LINES: usize = 20;
@@ -167,9 +167,9 @@ impl Observer for Progress<'_> {
     }
 
     /// An embedding that cannot be scored is no reason to lose the training.
-    fn score(&mut self, epoch: usize, embeddings: &Matrix) -> blnn::Result<Named> {
+    fn score(&mut self, epoch: usize, embeddings: &Matrix) -> blnn::Result<EpochScores> {
         let Some(scoring) = &self.scoring else {
-            return Ok(Named::new());
+            return Ok(EpochScores::default());
         };
         self.bar.set_message("scoring the embedding");
         let scores = scoring.score(embeddings);

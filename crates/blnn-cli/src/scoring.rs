@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use blnn::eval::{
-    EvalPlan, Protocol, Task, VALIDATION_ACCURACY as VALIDATION, check_labels, evaluate,
+    EvalPlan, Protocol, Summary, Task, VALIDATION_ACCURACY as VALIDATION, check_labels, evaluate,
 };
-use blnn::{Graph, Labelled, Record, Splits};
+use blnn::{EpochScores, Graph, Labelled, Record, SplitAccuracies, Splits};
 use blnn_kernels::{Matrix, Threads};
 use serde::Serialize;
 
@@ -64,7 +64,7 @@ impl<'g> Scoring<'g> {
         }
         let plan = EvalPlan {
             tasks: vec![Task::Classify, Task::Cluster, Task::Similar],
-            // The paper's protocol sets nodes aside by which an epoch can be chosen honestly.
+            // The paper's protocol sets nodes aside by which a split can choose its epoch honestly.
             protocol: Protocol::Both,
             ..EvalPlan::default()
         };
@@ -101,13 +101,13 @@ impl<'g> Scoring<'g> {
     ///
     /// # Errors
     /// If a row is zero or not finite.
-    pub(crate) fn score(&self, embeddings: &Matrix) -> blnn::Result<Named> {
+    pub(crate) fn score(&self, embeddings: &Matrix) -> blnn::Result<EpochScores> {
         let Labelled { nodes, classes } = &self.labels;
         let some = (nodes.len() < self.nodes).then(|| take_rows(embeddings, nodes));
         let embeddings = some.as_ref().unwrap_or(embeddings);
         let (splits, threads) = (self.splits, &self.threads);
         let scores = evaluate(embeddings, classes, splits, &self.plan, threads, &mut |_| {})?;
-        Ok(scores.by_name())
+        Ok(scores.of_an_epoch())
     }
 }
 
@@ -121,54 +121,70 @@ pub(crate) fn take_rows(matrix: &Matrix, rows: &[usize]) -> Matrix {
 pub(crate) struct Verdict {
     /// Number of evaluations.
     pub(crate) evaluations: usize,
-    /// The scores after the last epoch: the honest number.
+    /// The scores of the last evaluation: after the last epoch, the honest number.
     pub(crate) last: Named,
+    /// The epoch of the last evaluation: the run's last, unless that was not scored.
+    pub(crate) last_epoch: usize,
     /// The best of each score over all evaluations, each chosen on the test score itself: the
     /// paper's rule, which flatters.
     pub(crate) best_on_test: Named,
-    /// All scores of the evaluation with the highest validation accuracy, the first of equals:
-    /// an honest choice of the epoch.
+    /// The accuracy with an epoch that was chosen honestly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) best_on_validation: Option<Chosen>,
 }
 
-/// The scores of a chosen epoch.
+/// Test accuracy where every split chooses its epoch by its own validation nodes, the first of
+/// equals. One epoch for all splits would be chosen by nodes that other splits test on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Chosen {
-    /// The epoch.
-    pub(crate) epoch: usize,
-    /// Its scores.
-    pub(crate) scores: Named,
+    /// Mean over splits.
+    pub(crate) accuracy: f64,
+    /// Population standard deviation over splits.
+    pub(crate) accuracy_std: f64,
+    /// The epoch each split chose.
+    pub(crate) epochs: Vec<usize>,
 }
 
-/// The evaluation with the highest validation accuracy.
-fn chosen_on_validation(records: &[Record]) -> Option<Chosen> {
-    let mut best: Option<(f64, &Record)> = None;
-    for record in records {
-        let Some(&found) = record.scores.get(VALIDATION) else { continue };
-        if best.is_none_or(|(highest, _)| found > highest) {
-            best = Some((found, record));
+impl Chosen {
+    /// The choice among evaluations; none if one of them was not kept split by split.
+    fn among(scored: &[&Record]) -> Option<Self> {
+        let kept = scored.iter().map(|r| Some((r.epoch, r.splits.as_ref()?)));
+        let kept: Vec<(usize, &SplitAccuracies)> = kept.collect::<Option<_>>()?;
+        let splits = kept.iter().map(|(_, s)| s.validation.len().min(s.test.len())).min()?;
+        let chosen = (0..splits).filter_map(|split| chosen_epoch(&kept, split));
+        let (epochs, tested): (Vec<usize>, Vec<f64>) = chosen.unzip();
+        let Summary { mean, std, .. } = Summary::of(&tested);
+        (splits > 0).then_some(Self { accuracy: mean, accuracy_std: std, epochs })
+    }
+}
+
+/// The epoch that one split chooses, and the split's test accuracy there.
+fn chosen_epoch(kept: &[(usize, &SplitAccuracies)], split: usize) -> Option<(usize, f64)> {
+    let mut best = kept.first()?;
+    for next in kept {
+        if next.1.validation[split] > best.1.validation[split] {
+            best = next;
         }
     }
-    best.map(|(_, record)| Chosen { epoch: record.epoch, scores: record.scores.clone() })
+    Some((best.0, best.1.test[split]))
 }
 
 impl Verdict {
     /// The verdict over a run's records, if it was ever scored.
     pub(crate) fn of(records: &[Record]) -> Option<Self> {
-        let scored: Vec<&Named> =
-            records.iter().map(|r| &r.scores).filter(|s| !s.is_empty()).collect();
-        let last = (*scored.last()?).clone();
+        let scored: Vec<&Record> = records.iter().filter(|r| !r.scores.is_empty()).collect();
+        let Record { epoch: last_epoch, scores: last, .. } = (*scored.last()?).clone();
         let best = |name: &String| {
-            scored.iter().filter_map(|s| s.get(name)).copied().fold(f64::MIN, f64::max)
+            scored.iter().filter_map(|r| r.scores.get(name)).copied().fold(f64::MIN, f64::max)
         };
         // A spread is no score: its best would belong to no evaluation anybody chose.
         let names = last.keys().filter(|name| !name.ends_with("_std") && *name != VALIDATION);
         Some(Self {
             evaluations: scored.len(),
             best_on_test: names.map(|name| (name.clone(), best(name))).collect(),
-            best_on_validation: chosen_on_validation(records),
+            best_on_validation: Chosen::among(&scored),
             last,
+            last_epoch,
         })
     }
 }
@@ -190,6 +206,7 @@ mod tests {
             seconds: 0.0,
             health: None,
             scores: scores.chain(spread).collect(),
+            splits: None,
         }
     }
 
@@ -200,21 +217,31 @@ mod tests {
         let verdict = Verdict::of(&records).unwrap();
         assert_eq!(verdict.evaluations, 3);
         assert_eq!(verdict.last["accuracy"].to_bits(), 82.0_f64.to_bits());
+        assert_eq!(verdict.last_epoch, 4);
         assert_eq!(verdict.best_on_test["accuracy"].to_bits(), 83.0_f64.to_bits());
         assert!(!verdict.best_on_test.contains_key("accuracy_std"));
         assert_eq!(Verdict::of(&[record(1, None)]), None);
     }
 
     #[test]
-    fn an_epoch_is_chosen_by_its_validation_accuracy_alone() {
+    fn every_split_chooses_its_epoch_by_its_own_validation_nodes() {
         let mut records = [record(1, Some(80.0)), record(2, Some(83.0)), record(3, Some(82.0))];
         assert_eq!(Verdict::of(&records).unwrap().best_on_validation, None);
-        for (record, validation) in records.iter_mut().zip([70.0, 71.0, 72.0]) {
-            record.scores.insert(VALIDATION.to_owned(), validation);
+        let accuracies = [
+            ([70.0, 90.0], [60.0, 61.0]),
+            ([72.0, 80.0], [62.0, 99.0]),
+            ([72.0, 90.0], [98.0, 97.0]),
+        ];
+        for (record, (validation, test)) in records.iter_mut().zip(accuracies) {
+            record.scores.insert(VALIDATION.to_owned(), validation[0]);
+            record.splits =
+                Some(SplitAccuracies { validation: validation.into(), test: test.into() });
         }
         let verdict = Verdict::of(&records).unwrap();
-        let chosen = verdict.best_on_validation.unwrap();
-        assert_eq!((chosen.epoch, chosen.scores["accuracy"]), (3, 82.0));
+        let wanted = Chosen { accuracy: 61.5, accuracy_std: 0.5, epochs: vec![2, 1] };
+        assert_eq!(verdict.best_on_validation, Some(wanted));
         assert!(!verdict.best_on_test.contains_key(VALIDATION));
+        records[1].splits = None;
+        assert_eq!(Verdict::of(&records).unwrap().best_on_validation, None);
     }
 }

@@ -41,6 +41,30 @@ pub struct Record {
     /// Scores of the embedding at this epoch, where it was evaluated.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: BTreeMap<String, f64>,
+    /// Accuracies of the same evaluation split by split, where its splits set nodes aside to
+    /// choose by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub splits: Option<SplitAccuracies>,
+}
+
+/// What an evaluation leaves in the record of its epoch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EpochScores {
+    /// The scores by name.
+    pub by_name: BTreeMap<String, f64>,
+    /// The accuracies split by split.
+    pub splits: Option<SplitAccuracies>,
+}
+
+/// Accuracies on each split, in percent. A split may choose its epoch by its own validation nodes
+/// and be tested on the others. The mean over all splits may not: what one split sets aside is
+/// tested in another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SplitAccuracies {
+    /// On the nodes set aside to choose by.
+    pub validation: Vec<f64>,
+    /// On the test nodes.
+    pub test: Vec<f64>,
 }
 
 /// The folder of one run, held by this process alone while the value lives.
@@ -335,6 +359,7 @@ mod tests {
             seconds: 0.25,
             health: None,
             scores: BTreeMap::new(),
+            splits: None,
         }
     }
 
@@ -359,6 +384,8 @@ mod tests {
         let mut record = record(3);
         record.health = Some(Health { effective_rank: 12.5, spread: 0.5, collapsed: false });
         record.scores.insert("accuracy".into(), 81.25);
+        record.splits =
+            Some(SplitAccuracies { validation: vec![80.5, 79.0], test: vec![81.0, 81.5] });
         let back: Record = serde_json::from_str(&line(&record)).unwrap();
         assert_eq!(back, record);
     }

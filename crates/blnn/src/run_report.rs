@@ -179,14 +179,18 @@ const SCORES: [(&str, &str); 5] = [
     ("s_at_10", "S@10"),
 ];
 
-/// The scores of the last epoch: the honest number.
+/// The scores of the last evaluation: after the last epoch, the honest number; after an earlier
+/// one, that is said.
 fn score_figures(records: &[Record]) -> Vec<Figure> {
     let Some(scored) = records.iter().rev().find(|r| !r.scores.is_empty()) else {
         return Vec::new();
     };
+    let earlier =
+        (records.last() != Some(scored)).then(|| format!("at epoch {}", grouped(scored.epoch)));
     let note = |key: &str| {
         let spread = scored.scores.get(&format!("{key}_std"));
-        spread.map_or_else(String::new, |s| format!("± {s:.2} over splits"))
+        let spread = spread.map(|s| format!("± {s:.2} over splits"));
+        [spread, earlier.clone()].into_iter().flatten().collect::<Vec<_>>().join(", ")
     };
     let shown = SCORES.iter().filter_map(|(key, label)| {
         let value = scored.scores.get(*key)?;
@@ -272,6 +276,25 @@ mod tests {
         assert_eq!(method_name("blnn"), "BLNN");
         assert_eq!(method_name("bgrl-noisy"), "BGRL (noisy)");
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn a_score_of_an_earlier_epoch_names_it() {
+        let record = |epoch: usize, scores: &str| -> Record {
+            let text = format!(
+                r#"{{"epoch":{epoch},"loss":0,"node_loss":0,"neighbour_loss":0,"learning_rate":0,
+                    "ema_decay":0,"seconds":0,"scores":{scores}}}"#
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        let scored = record(4, r#"{"accuracy":81.25,"accuracy_std":0.5,"nmi":60}"#);
+        let notes = |records: &[Record]| -> Vec<String> {
+            score_figures(records).into_iter().map(|figure| figure.note).collect()
+        };
+        assert_eq!(notes(std::slice::from_ref(&scored)), ["± 0.50 over splits", ""]);
+        let wanted = ["± 0.50 over splits, at epoch 4", "at epoch 4"];
+        assert_eq!(notes(&[scored, record(20, "{}")]), wanted);
+        assert!(notes(&[record(20, "{}")]).is_empty());
     }
 
     #[test]

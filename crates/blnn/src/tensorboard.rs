@@ -356,6 +356,7 @@ mod tests {
             seconds: 0.125,
             health: None,
             scores: BTreeMap::new(),
+            splits: None,
         }
     }
 

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::method;
 use crate::plan::{Kernels, Method, Plan, Precision};
-use crate::run::{Metrics, Record, RunFolder};
+use crate::run::{EpochScores, Metrics, Record, RunFolder};
 use crate::trainer::{Step, Trainer};
 
 /// What to train, on what, and where the files go.
@@ -70,9 +70,9 @@ pub trait Observer {
     ///
     /// # Errors
     /// Whatever the evaluation reports; it ends the run.
-    fn score(&mut self, epoch: usize, embeddings: &Matrix) -> Result<BTreeMap<String, f64>> {
+    fn score(&mut self, epoch: usize, embeddings: &Matrix) -> Result<EpochScores> {
         let _ = (epoch, embeddings);
-        Ok(BTreeMap::new())
+        Ok(EpochScores::default())
     }
 }
 
@@ -230,7 +230,8 @@ fn note(
     let mut record = record(step, seconds);
     record.health = measured.map(health);
     if let Some(embeddings) = embeddings.as_ref().filter(|_| score) {
-        record.scores = observer.score(step.epoch, embeddings)?;
+        let found = observer.score(step.epoch, embeddings)?;
+        (record.scores, record.splits) = (found.by_name, found.splits);
     }
     metrics.write(&record)?;
     observer.recorded(&record)?;
@@ -252,6 +253,7 @@ fn record(step: &Step, seconds: f64) -> Record {
         seconds,
         health: None,
         scores: BTreeMap::new(),
+        splits: None,
     }
 }
 

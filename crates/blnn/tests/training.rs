@@ -6,7 +6,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use blnn::{Config, ErrorKind, Features, Graph, Health, Job, Observer, Outcome, Plan};
+use blnn::{Config, EpochScores, ErrorKind, Features, Graph, Health, Job, Observer, Outcome, Plan};
 use blnn::{Record, Result, RunFolder, Step, train};
 use blnn_kernels::{Matrix, Pattern, Threads};
 
@@ -241,8 +241,9 @@ impl Observer for Score {
         epoch.is_multiple_of(10)
     }
 
-    fn score(&mut self, _: usize, z: &Matrix) -> Result<std::collections::BTreeMap<String, f64>> {
-        Ok([("columns".to_owned(), z.cols() as f64)].into())
+    fn score(&mut self, _: usize, z: &Matrix) -> Result<EpochScores> {
+        let by_name = [("columns".to_owned(), z.cols() as f64)].into();
+        Ok(EpochScores { by_name, splits: None })
     }
 }
 

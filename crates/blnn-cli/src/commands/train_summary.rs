@@ -9,7 +9,7 @@ use serde_json::json;
 use super::train_words::{graph_words, labels_words};
 use crate::args::TrainArgs;
 use crate::output::{duration, grouped, shell_word};
-use crate::scoring::{Named, Verdict};
+use crate::scoring::{Chosen, Named, Verdict};
 
 /// What was written beside the embeddings.
 #[derive(Default)]
@@ -41,7 +41,7 @@ pub(super) fn print(
         writeln!(out, "{object}")?;
         return Ok(());
     }
-    let scores = verdict.iter().flat_map(verdict_rows);
+    let scores = verdict.iter().flat_map(|verdict| verdict_rows(verdict, outcome.epochs));
     let unscored = written.unscored.iter().map(|reason| ("scores", format!("none: {reason}")));
     let rows = summary(outcome).into_iter().chain(scores).chain(unscored);
     for (label, value) in rows.chain(what_next(args, folder, outcome, written)) {
@@ -75,13 +75,16 @@ fn summary(outcome: &Outcome) -> Vec<Row> {
 }
 
 /// The scores, honest number first.
-fn verdict_rows(verdict: &Verdict) -> Vec<Row> {
-    let mut rows = vec![("scores", format!("{} (last epoch)", score_line(&verdict.last)))];
+fn verdict_rows(verdict: &Verdict, epochs: usize) -> Vec<Row> {
+    let when = match verdict.last_epoch {
+        last if last == epochs => "last epoch".to_owned(),
+        earlier => format!("epoch {}, the last that was scored", grouped(earlier)),
+    };
+    let mut rows = vec![("scores", format!("{} ({when})", score_line(&verdict.last)))];
     if verdict.evaluations > 1 {
         if let Some(chosen) = &verdict.best_on_validation {
-            let line = score_line(&chosen.scores);
-            let epoch = grouped(chosen.epoch);
-            rows.push(("", format!("{line} (epoch {epoch}, chosen by validation accuracy)")));
+            let by_paper = verdict.last.contains_key("accuracy_paper_split");
+            rows.push(("", chosen_line(chosen, if by_paper { " 10/10/80" } else { "" })));
         }
         let best = score_line(&verdict.best_on_test);
         let count = verdict.evaluations;
@@ -91,6 +94,16 @@ fn verdict_rows(verdict: &Verdict) -> Vec<Row> {
         ));
     }
     rows
+}
+
+fn chosen_line(chosen: &Chosen, protocol: &str) -> String {
+    let Chosen { accuracy, accuracy_std, epochs } = chosen;
+    let first = grouped(epochs.iter().copied().min().unwrap_or_default());
+    let last = grouped(epochs.iter().copied().max().unwrap_or_default());
+    format!(
+        "accuracy{protocol} {accuracy:.2} ± {accuracy_std:.2} (each split at the epoch of its best \
+         validation accuracy, {first} to {last})"
+    )
 }
 
 fn score_line(scores: &Named) -> String {

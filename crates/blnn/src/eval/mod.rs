@@ -254,10 +254,9 @@ fn classify_scores(
     test_to_train: f64,
 ) -> ClassifyScores {
     let per_split: Vec<f64> = found.iter().map(|s| 100.0 * s.accuracy).collect();
-    let held_out: Option<Vec<f64>> = found.iter().map(|s| Some(100.0 * s.validation?)).collect();
     ClassifyScores {
         protocol,
-        validation: held_out.map(|h| Summary::of(&h).mean),
+        per_split_validation: found.iter().map(|s| Some(100.0 * s.validation?)).collect(),
         summary: Summary::of(&per_split),
         penalties: found.iter().map(|s| 2.0_f64.powi(s.exponent)).collect(),
         per_split,

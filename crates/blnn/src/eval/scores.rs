@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use super::compare::{Comparison, Summary};
 use super::plan::Seeds;
+use crate::run::{EpochScores, SplitAccuracies};
 
-/// The name of the score an epoch may be chosen by: its nodes are in no test set.
+/// The name of the mean accuracy on the nodes that each split sets aside. It shows how a training
+/// goes; it is no honest choice between embeddings, as other splits test on these nodes.
 pub const VALIDATION_ACCURACY: &str = "validation_accuracy";
 
 /// The scores of one embedding matrix; a task that was not asked for is `None`.
@@ -39,6 +41,23 @@ pub struct Scores {
 }
 
 impl Scores {
+    /// What `metrics.jsonl` keeps of the scores.
+    pub fn of_an_epoch(&self) -> EpochScores {
+        EpochScores { by_name: self.by_name(), splits: self.split_accuracies() }
+    }
+
+    /// The accuracies split by split, by the protocol that sets nodes aside to choose by.
+    fn split_accuracies(&self) -> Option<SplitAccuracies> {
+        self.classified().find_map(|classified| {
+            let validation = classified.per_split_validation.clone()?;
+            Some(SplitAccuracies { validation, test: classified.per_split.clone() })
+        })
+    }
+
+    fn classified(&self) -> impl Iterator<Item = &ClassifyScores> {
+        [&self.classify, &self.classify_paper].into_iter().flatten()
+    }
+
     /// The scores that were taken, by the names `metrics.jsonl` has for them.
     pub fn by_name(&self) -> BTreeMap<String, f64> {
         let mut all = BTreeMap::new();
@@ -51,10 +70,8 @@ impl Scores {
             add("accuracy_paper_split", paper.summary.mean);
             add("accuracy_paper_split_std", paper.summary.std);
         }
-        // Public splits have a validation part of their own.
-        let mut found = [&self.classify, &self.classify_paper].into_iter().flatten();
-        if let Some(validation) = found.find_map(|c| c.validation) {
-            add(VALIDATION_ACCURACY, validation);
+        if let Some(SplitAccuracies { validation, .. }) = self.split_accuracies() {
+            add(VALIDATION_ACCURACY, Summary::of(&validation).mean);
         }
         if let Some(cluster) = &self.cluster {
             add("nmi", cluster.nmi.summary.mean);
@@ -81,10 +98,10 @@ pub struct ClassifyScores {
     pub summary: Summary,
     /// Accuracy on each split.
     pub per_split: Vec<f64>,
-    /// Mean accuracy on the nodes `C` was chosen on, where the protocol sets such nodes aside. It
-    /// may choose between embeddings; the test accuracy may not.
+    /// Accuracy on the nodes that each split chose `C` by, where the protocol sets such nodes
+    /// aside. A split may choose between embeddings by it; by the test accuracy it may not.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub validation: Option<f64>,
+    pub per_split_validation: Option<Vec<f64>>,
     /// The penalty `C` chosen on each split.
     pub penalties: Vec<f64>,
     /// Test nodes for each training node.

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::eval::{EvalPlan, Protocol, evaluate};
 use crate::graph::Graph;
 use crate::published;
-use crate::run::RunFolder;
+use crate::run::{EpochScores, RunFolder};
 use crate::train::{Job, Observer, train};
 use crate::trainer::Step;
 
@@ -379,17 +379,17 @@ impl Observer for Inner<'_> {
         epoch.is_multiple_of(self.every) || epoch == self.job.plan().epochs()
     }
 
-    fn score(&mut self, epoch: usize, embeddings: &Matrix) -> Result<BTreeMap<String, f64>> {
+    fn score(&mut self, epoch: usize, embeddings: &Matrix) -> Result<EpochScores> {
         let key = self.job.key();
         self.watcher.busy(&format!("scoring {key} at epoch {epoch}"));
         let (labels, splits) = (labels_of(self.graph)?, self.graph.splits());
         let plan = EvalPlan { protocol: Protocol::Both, ..EvalPlan::default() };
         match evaluate(embeddings, labels, splits, &plan, self.threads, &mut |_| ()) {
-            Ok(scores) => Ok(scores.by_name()),
+            Ok(scores) => Ok(scores.of_an_epoch()),
             // An embedding that cannot be scored is no reason to lose the training.
             Err(error) => {
                 self.watcher.warned(&format!("{key}: no scores at epoch {epoch}: {error}"));
-                Ok(BTreeMap::new())
+                Ok(EpochScores::default())
             }
         }
     }

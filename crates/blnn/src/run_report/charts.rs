@@ -1,5 +1,7 @@
 //! The charts of a run.
 
+use std::fmt::Write as _;
+
 use blnn_kernels::Matrix;
 
 use crate::error::Result;
@@ -101,7 +103,8 @@ fn scores_chart(series: Vec<Series>) -> Option<Chart> {
     if once {
         chart.kind = Kind::Bars;
         chart.x_label = String::new();
-        chart.note.push_str(" After the last epoch.");
+        let epoch = variant.series[0].points[0].0;
+        let _ = write!(chart.note, " After epoch {epoch}.");
         variant.categories = variant.series.iter().map(|s| s.name.clone()).collect();
         let bars = variant.series.iter().enumerate().map(|(i, s)| (i as f64, s.points[0].1));
         variant.series = vec![Series { name: "score".to_owned(), points: bars.collect() }];
@@ -273,6 +276,7 @@ mod tests {
             seconds: 0.0,
             health: None,
             scores: BTreeMap::new(),
+            splits: None,
         }
     }
 
