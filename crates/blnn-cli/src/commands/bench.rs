@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::args::{BenchArgs, Format};
-use crate::commands::{dataset_name, load_graph};
+use crate::commands::{load_graph, preset_name};
 
 /// Epochs before the clock starts: buffers, caches and threads are then in place.
 const WARMUP: usize = 3;
@@ -82,7 +82,7 @@ fn measure(args: &BenchArgs, name: &str) -> anyhow::Result<Measurement> {
         config.flag("method", method.name());
     }
     config.flag("precision", args.precision.as_str());
-    let plan = config.resolve(&dataset_name(name))?;
+    let plan = config.resolve(preset_name(name, None))?;
     let graph = load_graph(name, args.machine.data_dir.as_deref())?;
     let threads = Threads::new(args.machine.threads.into());
     let mut trainer = Trainer::new(&graph, &plan, &threads)?;

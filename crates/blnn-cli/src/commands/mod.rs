@@ -31,6 +31,13 @@ pub(crate) fn dataset_name(graph: &str) -> String {
     data::find(graph).map_or_else(of_file, |dataset| dataset.name.to_owned())
 }
 
+/// The data set whose preset a graph gets: a data set that is named, never a user's own file,
+/// whatever that is called.
+pub(crate) fn preset_name<'a>(graph: &'a str, edges: Option<&Path>) -> &'a str {
+    let known = data::find(graph).filter(|_| edges.is_none());
+    known.map_or("", |dataset| dataset.name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,5 +47,12 @@ mod tests {
         assert_eq!(dataset_name("photo"), "photo");
         assert_eq!(dataset_name("my/graph.npz"), "graph");
         assert_eq!(dataset_name("my/edges.csv.gz"), "edges");
+    }
+
+    #[test]
+    fn a_file_gets_no_preset_by_its_name() {
+        assert_eq!(preset_name("photo", None), "photo");
+        assert_eq!(preset_name("photo.csv", None), "");
+        assert_eq!(preset_name("cora", Some(Path::new("photo.csv"))), "");
     }
 }

@@ -13,7 +13,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::args::{MachineArgs, SettingArgs};
-use crate::commands::{dataset_name, train, train_words};
+use crate::commands::{preset_name, train, train_words};
 use crate::output::{duration, grouped, shell_word};
 use crate::own_graph::OwnGraphArgs;
 
@@ -84,7 +84,7 @@ struct Found {
 
 pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     let threads = Threads::new(args.machine.threads.into());
-    let plan = train::given(&args.settings, false)?.resolve_on_this_machine(&preset_name(args))?;
+    let plan = train::given(&args.settings, false)?.resolve_on_this_machine(preset(args))?;
     let subject = subject(args, &threads)?;
     let extras = Extras { scored: subject.sizes.labelled, report: true };
     let found = Found {
@@ -108,12 +108,8 @@ fn named(args: &PlanArgs) -> &str {
     args.graph.as_deref().unwrap_or("cora")
 }
 
-fn preset_name(args: &PlanArgs) -> String {
-    match &args.own.edges {
-        _ if !args.sizes.is_empty() => "sizes".to_owned(),
-        Some(edges) => data::own::name_of(edges),
-        None => dataset_name(named(args)),
-    }
+fn preset(args: &PlanArgs) -> &str {
+    if args.sizes.is_empty() { preset_name(named(args), args.own.edges.as_deref()) } else { "" }
 }
 
 fn subject(args: &PlanArgs, threads: &Threads) -> anyhow::Result<Subject> {

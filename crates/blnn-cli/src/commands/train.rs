@@ -12,7 +12,7 @@ use blnn_kernels::Threads;
 use super::train_summary::{self, Written};
 use super::train_words::{named, resume_command};
 use crate::args::{SettingArgs, TrainArgs};
-use crate::commands::{dataset_name, report};
+use crate::commands::{dataset_name, preset_name, report};
 use crate::output::{INTERRUPTED, note};
 use crate::own_graph::LoadedGraph;
 use crate::progress::Progress;
@@ -102,7 +102,8 @@ fn resolve(args: &TrainArgs) -> anyhow::Result<(Plan, PathBuf)> {
         Some(edges) => blnn::data::own::name_of(edges),
         None => dataset_name(named(args)),
     };
-    let plan = config.resolve_on_this_machine(&dataset)?;
+    let preset = preset_name(named(args), args.own.edges.as_deref());
+    let plan = config.resolve_on_this_machine(preset)?;
     let root = args.out.clone().unwrap_or_else(|| {
         let (method, seed) = (plan.method().name(), plan.seed());
         PathBuf::from("runs").join(format!("{dataset}-{method}-seed{seed}"))
