@@ -116,9 +116,9 @@ impl TrainingJob {
         (self.plan.method == Method::Blnn).then(|| as_written(self.plan.temperature))
     }
 
-    /// Whether τ is the one the authors chose for this data set.
+    /// Whether τ is the one the authors chose for this data set, or the method has none.
     pub fn has_preset_temperature(&self) -> bool {
-        self.plan.temperature == self.preset_temperature
+        self.temperature().is_none() || self.plan.temperature == self.preset_temperature
     }
 
     /// The name of the run's folder: equal for equal jobs, and readable.

@@ -67,21 +67,23 @@ fn row(target: Target, metric: Metric, jobs: &[TrainingJob], results: &Results) 
     row.published = published::value(metric, first.published_label(), first.dataset())
         .filter(|_| first.has_preset_temperature());
     let trained = jobs.iter().filter_map(|job| results.get(&job.key()));
-    row.runs = trained.map(|run| run_row(run, metric)).collect();
+    // Compactness is not what anybody chooses an epoch by.
+    let choosing = target != Target::Map;
+    row.runs = trained.map(|run| run_row(run, metric, choosing)).collect();
     let untrained = jobs.iter().filter(|job| !results.contains_key(&job.key()));
     row.pending = untrained.map(|job| job.plan().seed()).collect();
     let aggregate = |rule: Rule| {
         let values: Vec<f64> = row.runs.iter().filter_map(|run| rule.of(run)).collect();
         Aggregate::of(&values, row.published)
     };
-    // Compactness is not what anybody chooses an epoch by.
-    let best = (target != Target::Map).then(|| aggregate(Rule::Best)).flatten();
+    let best = aggregate(Rule::Best);
     let (last, paper_split) = (aggregate(Rule::Last), aggregate(Rule::PaperSplit));
     Row { best, last, paper_split, ..row }
 }
 
-fn run_row(run: &Trained, metric: Metric) -> RunRow {
-    let best = run.best(metric);
+/// One run; the best of its evaluations only where an epoch is chosen by them.
+fn run_row(run: &Trained, metric: Metric, choosing: bool) -> RunRow {
+    let best = run.best(metric).filter(|_| choosing);
     let paper_split = run.last.paper_split.as_ref().filter(|_| metric == Metric::Accuracy);
     RunRow {
         seed: run.job.plan().seed(),
@@ -101,9 +103,7 @@ fn run_row(run: &Trained, metric: Metric) -> RunRow {
 
 /// A run as one with a single score of its last embedding.
 pub(super) fn run_row_of(run: &Trained, score: f64) -> RunRow {
-    let scored = run_row(run, Metric::Compactness);
-    let (best, best_epoch) = (None, None);
-    RunRow { best, best_epoch, last: Some(score), ..scored }
+    RunRow { last: Some(score), ..run_row(run, Metric::Compactness, false) }
 }
 
 /// Marks the rows of a data set that is not here.
@@ -117,13 +117,27 @@ pub(super) fn mark_missing(rows: &mut [Row], missing: &Missing) {
 /// The comparisons a target is about.
 fn contests(target: Target) -> &'static [(&'static str, &'static str)] {
     const GAIN: (&str, &str) = ("BLNN", "BGRL");
-    const CODE_GAIN: (&str, &str) = ("BLNN (published code)", "BGRL");
+    const CODE: &str = "BLNN (published code)";
+    const CODE_GAIN: (&str, &str) = (CODE, "BGRL");
+    const NOISY: &str = "BGRL, noisy";
+    const CLEAN: &str = "BGRL, clean";
+    const CODE_NOISY: &str = "BGRL, noisy (published code)";
+    const CODE_CLEAN: &str = "BGRL, clean (published code)";
     match target {
         Target::Classification | Target::Clustering | Target::Similarity | Target::Map => {
             &[GAIN, CODE_GAIN]
         }
-        Target::Ablation => &[GAIN, CODE_GAIN, ("BGRL, clean", "BLNN"), ("BLNN", "BGRL, noisy")],
-        Target::Motivation => &[("BGRL, noisy", "BGRL"), ("BGRL, clean", "BGRL")],
+        Target::Ablation => &[
+            GAIN,
+            CODE_GAIN,
+            (CLEAN, "BLNN"),
+            (CODE_CLEAN, CODE),
+            ("BLNN", NOISY),
+            (CODE, CODE_NOISY),
+        ],
+        Target::Motivation => {
+            &[(NOISY, "BGRL"), (CLEAN, "BGRL"), (CODE_NOISY, "BGRL"), (CODE_CLEAN, "BGRL")]
+        }
         Target::Datasets | Target::CaseStudy | Target::Temperature => &[],
     }
 }
@@ -252,6 +266,23 @@ mod tests {
             pairs[0].differences.iter().map(|d| (d.seed, d.difference)).collect();
         assert_eq!(seeds, [(1, -0.5), (2, 0.5)]);
         assert_eq!((pairs[0].mean, pairs[0].wins, pairs[0].p_value), (0.0, 1, Some(1.0)));
+    }
+
+    #[test]
+    fn ablations_are_compared_within_their_form() {
+        let row = |method: &str| scored(method, vec![run(1, 93.0)]);
+        let code = " (published code)";
+        let methods = ["BGRL", "BLNN", "BGRL, noisy", "BGRL, clean"];
+        let rows: Vec<Row> = methods.iter().map(|m| row(m)).collect();
+        let both = methods[1..].iter().map(|m| row(&format!("{m}{code}")));
+        let both: Vec<Row> = rows.iter().cloned().chain(both).collect();
+        for (target, of_one_form) in [(Target::Ablation, 3), (Target::Motivation, 2)] {
+            assert_eq!(paired(target, &rows).len(), of_one_form);
+            assert_eq!(paired(target, &both).len(), 2 * of_one_form);
+        }
+        let ablation = paired(Target::Ablation, &both);
+        let of_code = |p: &&Paired| p.second.ends_with(code);
+        assert!(ablation.iter().filter(of_code).all(|p| p.first.ends_with(code)));
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `provenance.json` | [`TrainedBy`]: which program trained the run |
 //! | `evaluation.json` | [`Evaluation`]: the last embedding's scores under both protocols |
-//! | `tsne.npy` | the map of the embedding, once one was drawn |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -80,12 +79,13 @@ pub struct Trained {
 
 impl Trained {
     /// The best of all evaluations, chosen on the test score itself as in the paper, and its
-    /// epoch.
+    /// epoch; none if some evaluation did not take this score.
     pub fn best(&self, metric: Metric) -> Option<(usize, f64)> {
         let scored = self.over_time.iter();
-        let scored = scored.filter_map(|(epoch, s)| Some((*epoch, *s.get(metric.key())?)));
+        let scored: Option<Vec<(usize, f64)>> =
+            scored.map(|(epoch, s)| Some((*epoch, *s.get(metric.key())?))).collect();
         // The first of equals.
-        scored.reduce(|best, next| if next.1 > best.1 { next } else { best })
+        scored?.into_iter().reduce(|best, next| if next.1 > best.1 { next } else { best })
     }
 
     /// The score of the last embedding.
