@@ -19,6 +19,9 @@ use crate::commands::shell::{CompletionsArgs, ManArgs};
 use crate::commands::similar::SimilarArgs;
 use crate::own_graph::OwnGraphArgs;
 
+/// Epochs between two lines of metrics, unless `--log-every` says otherwise.
+pub(crate) const LOG_EVERY: u64 = 10;
+
 /// Learn node embeddings of attributed graphs without labels, and score them.
 #[derive(Debug, Parser)]
 #[command(name = "blnn", version, max_term_width = 100)]
@@ -112,7 +115,7 @@ pub(crate) struct TrainArgs {
     pub(crate) force: bool,
 
     /// Write a line of metrics every N epochs
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = at_least_one())]
+    #[arg(long, value_name = "N", default_value_t = LOG_EVERY, value_parser = at_least_one())]
     pub(crate) log_every: u64,
 
     /// Score the embedding every N epochs, as the paper does, and after the last one

@@ -22,6 +22,8 @@ const FEWEST_DIMENSIONS: f64 = 1.5;
 const POSSIBLE_FLOOR: f64 = 0.25;
 /// Collapsed below this spread; healthy embeddings have 0.3 to 1.
 const SPREAD_FLOOR: f64 = 0.02;
+/// What rounding may take from a rank: a rank of one, where one is possible, is no collapse.
+const ROUNDING: f64 = 1e-6;
 
 /// Columns that the attributes of a graph are drawn together into before their rank is measured.
 const SKETCH_COLUMNS: usize = 64;
@@ -68,7 +70,7 @@ impl Health {
         let floor = usual.min(1.0 + POSSIBLE_FLOOR * (possible - 1.0).max(0.0));
         // A single column or a single node has nothing to collapse.
         let judged = width > 1 && embeddings.rows() > 1;
-        let healthy = effective_rank >= floor && spread >= SPREAD_FLOOR;
+        let healthy = effective_rank >= floor - ROUNDING && spread >= SPREAD_FLOOR;
         Self { effective_rank, spread, collapsed: judged && !healthy }
     }
 }
@@ -87,9 +89,16 @@ pub(crate) fn possible_rank(graph: &Graph) -> f64 {
     if columns == graph.features().cols() {
         return found;
     }
-    // Of r equal dimensions, c random columns show about r c / (r + c).
-    let columns = columns as f64;
-    if found < columns { found * columns / (columns - found) } else { f64::INFINITY }
+    behind_sketch(found, columns as f64)
+}
+
+/// The rank behind a sketch of `columns` that shows the rank `found`: of r equal dimensions, c
+/// random columns show about r c / (r + c). A rank of one, which every column shows, stays one.
+fn behind_sketch(found: f64, columns: f64) -> f64 {
+    if found >= columns {
+        return f64::INFINITY;
+    }
+    1.0 + (found - 1.0).max(0.0) * columns / (columns - found)
 }
 
 /// The attributes themselves if they are few, else sums of them with random signs.
@@ -350,6 +359,13 @@ mod tests {
         assert!(Health::of(&three).collapsed, "2 of 64 dimensions");
         let full = Matrix::from_fn(600, 64, |i, j| wave(i * 64 + j * j) as f32);
         assert!(!Health::of(&full).collapsed, "{:?}", Health::of(&full));
+    }
+
+    #[test]
+    fn a_sketch_hides_dimensions_but_not_the_only_one() {
+        assert_eq!(behind_sketch(1.0, 64.0), 1.0);
+        assert_eq!(behind_sketch(32.0, 64.0), 63.0);
+        assert_eq!(behind_sketch(64.0, 64.0), f64::INFINITY);
     }
 
     fn noise(i: usize) -> f32 {

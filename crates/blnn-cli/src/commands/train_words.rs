@@ -4,7 +4,7 @@ use std::path::Path;
 
 use blnn::Outcome;
 
-use crate::args::{SettingArgs, TrainArgs};
+use crate::args::{LOG_EVERY, SettingArgs, TrainArgs};
 use crate::output::shell_word;
 
 /// The settings as words of a shell command, with a blank before each.
@@ -47,16 +47,18 @@ pub(super) fn resume_command(args: &TrainArgs, root: &Path) -> String {
     format!("blnn train {graph}{data} --out {out}{} --resume", output_words(args))
 }
 
-/// The flags about what a run writes: its folder does not remember them.
+/// The flags about what a run writes and may take: its folder does not remember them.
 fn output_words(args: &TrainArgs) -> String {
     let every = args.eval_every.map(|every| format!(" --eval-every {every}"));
+    let log = (args.log_every != LOG_EVERY).then(|| format!(" --log-every {}", args.log_every));
     let names: Vec<&str> = args.format.iter().map(|format| format.name()).collect();
     let formats = (!names.is_empty()).then(|| format!(" --format {}", names.join(",")));
-    let mut words: String = [every, formats].into_iter().flatten().collect();
+    let mut words: String = [every, log, formats].into_iter().flatten().collect();
     for (given, flag) in [
         (args.tensorboard, " --tensorboard"),
         (args.no_report, " --no-report"),
         (args.json, " --json"),
+        (args.no_memory_check, " --no-memory-check"),
     ] {
         words += if given { flag } else { "" };
     }
