@@ -16,6 +16,7 @@ use std::io;
 use std::panic;
 use std::process::ExitCode;
 
+use blnn_kernels::Isa;
 use clap::Parser;
 
 use crate::args::{Cli, Command};
@@ -23,6 +24,7 @@ use crate::args::{Cli, Command};
 fn main() -> ExitCode {
     hush_parquet();
     let cli = Cli::parse();
+    mention_unknown_kernels();
     let done = match &cli.command {
         Command::Train(args) => commands::train::run(args),
         Command::Plan(args) => commands::plan::run(args),
@@ -44,6 +46,17 @@ fn main() -> ExitCode {
             output::report(&error);
             ExitCode::from(2)
         }
+    }
+}
+
+/// A name that means nothing here would else be passed over in silence.
+fn mention_unknown_kernels() {
+    if let Err(named) = blnn_kernels::wish() {
+        let names: Vec<&str> = Isa::available().into_iter().map(Isa::name).collect();
+        let (names, best) = (names.join(", "), blnn_kernels::isa().name());
+        output::note(format_args!(
+            "BLNN_KERNELS is `{named}`, which this CPU does not have; it has {names}. {best} is used"
+        ));
     }
 }
 

@@ -33,4 +33,4 @@ pub use csr::{Csr, CsrError, Pattern};
 pub use matrix::Matrix;
 pub use panels::{PANEL, Panels, RowsMut, RowsRef};
 pub use par::{Cell, Partition, SHARDS, Threads};
-pub use simd::{Isa, isa};
+pub use simd::{Isa, isa, wish};

@@ -101,8 +101,7 @@ pub fn has_matrix_unit() -> bool {
         use std::sync::OnceLock;
         static ANSWER: OnceLock<bool> = OnceLock::new();
         *ANSWER.get_or_init(|| {
-            let named = std::env::var("BLNN_KERNELS").unwrap_or_default();
-            let is_forced = crate::Isa::available().iter().any(|isa| isa.name() == named);
+            let is_forced = matches!(crate::simd::wish(), Ok(Some(_)));
             !is_forced && crate::tiles::amx::available()
         })
     }

@@ -38,10 +38,18 @@ pub struct Panels {
     store: Vec<Row>,
 }
 
+/// Length of the storage. Checked, because everything that is unchecked later relies on it.
+fn rows_of_all_panels(rows: usize, cols: usize) -> usize {
+    rows.checked_mul(cols.div_ceil(PANEL)).expect("a matrix that fits into memory")
+}
+
 impl Panels {
     /// A matrix of zeros.
+    ///
+    /// # Panics
+    /// If the matrix has more rows in all its panels together than there are addresses.
     pub fn zeros(rows: usize, cols: usize) -> Self {
-        let len = rows * cols.div_ceil(PANEL);
+        let len = rows_of_all_panels(rows, cols);
         let mut store = pages::with_capacity(len);
         store.resize(len, Row::default());
         Self { rows, cols, store }
@@ -167,10 +175,12 @@ impl Panels {
 
     /// Gives the matrix another shape within its allocation (it grows if it must). The contents
     /// afterwards are unspecified, the padding too.
+    ///
+    /// # Panics
+    /// As for [`Panels::zeros`].
     pub fn reshape(&mut self, rows: usize, cols: usize) {
-        self.rows = rows;
-        self.cols = cols;
-        self.store.resize(rows * cols.div_ceil(PANEL), Row::default());
+        self.store.resize(rows_of_all_panels(rows, cols), Row::default());
+        (self.rows, self.cols) = (rows, cols);
     }
 
     /// Floats the allocation has room for.
@@ -353,6 +363,12 @@ impl RowsMut<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[should_panic(expected = "a matrix that fits into memory")]
+    fn a_size_that_wraps_around_is_refused() {
+        drop(Panels::zeros(1 << 59, 1024));
+    }
 
     #[test]
     fn matrix_round_trip_keeps_values_and_zero_padding() {

@@ -4,6 +4,7 @@
 //! owns its outputs, or writes a partial result that is later summed in shard order. Which
 //! thread runs a shard, and when, cannot change a bit.
 
+use std::num::NonZero;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -32,8 +33,10 @@ impl Threads {
     /// # Panics
     /// If the operating system refuses to start the threads.
     pub fn new(count: usize) -> Self {
+        // Not left to the pool, which would ask the environment first.
+        let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
         let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(count)
+            .num_threads(if count == 0 { cores() } else { count })
             .thread_name(|i| format!("blnn-{i}"))
             .build()
             .expect("the operating system could not start worker threads");
@@ -202,7 +205,10 @@ pub struct Partition {
 impl Partition {
     fn new(shards: usize, rows: usize, bound: impl Fn(usize) -> usize) -> Self {
         let inner = |s: usize| if s < shards { bound(s) } else { rows };
-        Self { bounds: std::array::from_fn(inner), shards }
+        let bounds: [usize; SHARDS + 1] = std::array::from_fn(inner);
+        // Shards that overlapped would hand the same rows to two threads.
+        assert!(bounds.is_sorted(), "costs that never fall");
+        Self { bounds, shards }
     }
 
     /// Shards of nearly equal numbers of rows.
@@ -221,7 +227,7 @@ impl Partition {
     /// (for a sparse matrix: its row offsets).
     ///
     /// # Panics
-    /// If `cumulative` is empty.
+    /// If `cumulative` is empty, or falls so that shards would overlap.
     #[track_caller]
     pub fn balanced(cumulative: &[usize]) -> Self {
         let rows = cumulative.len().checked_sub(1).expect("cumulative costs start with 0");
@@ -236,7 +242,9 @@ impl Partition {
             }
             low
         };
-        Self::new(shards, rows, |s| reaches(s * cost(rows) / shards))
+        // Wide enough for any cost: a goal that wrapped around would let shards overlap.
+        let goal = |s: usize| (s as u128 * cost(rows) as u128 / shards as u128) as usize;
+        Self::new(shards, rows, |s| reaches(goal(s)))
     }
 
     /// Number of rows that are cut.
@@ -304,6 +312,20 @@ impl Partition {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn costs_of_any_size_make_shards_that_do_not_overlap() {
+        let huge: Vec<usize> = (0..=16).map(|i| usize::MAX / 32 * i).collect();
+        let partition = Partition::balanced(&huge);
+        let bounds: Vec<usize> = (0..16).map(|s| partition.range(s).start).collect();
+        assert!(bounds.is_sorted_by(|a, b| a < b), "{bounds:?}");
+    }
+
+    #[test]
+    fn every_core_gets_a_thread_unless_told_otherwise() {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        assert_eq!([0, 1, 3].map(|count| Threads::new(count).count()), [cores, 1, 3]);
+    }
 
     #[test]
     fn every_shard_runs_once() {

@@ -66,12 +66,17 @@ impl Isa {
 /// narrow down a problem).
 pub fn isa() -> Isa {
     static CHOSEN: OnceLock<Isa> = OnceLock::new();
-    *CHOSEN.get_or_init(|| {
-        let available = Isa::available();
-        let wished = std::env::var("BLNN_KERNELS").unwrap_or_default();
-        let wished = available.iter().find(|isa| isa.name() == wished);
-        *wished.unwrap_or(&available[0])
-    })
+    *CHOSEN.get_or_init(|| wish().ok().flatten().unwrap_or(Isa::available()[0]))
+}
+
+/// The instruction set that `BLNN_KERNELS` names, if it names one.
+///
+/// # Errors
+/// The name, if it is none that this CPU has: [`isa`] is then the best one.
+pub fn wish() -> Result<Option<Isa>, String> {
+    let named = std::env::var("BLNN_KERNELS").unwrap_or_default();
+    let found = Isa::available().into_iter().find(|isa| isa.name() == named);
+    if found.is_none() && !named.is_empty() { Err(named) } else { Ok(found) }
 }
 
 /// A vector of `f32` lanes. Kernels are generic over it and instantiated once an [`Isa`] by
@@ -172,3 +177,15 @@ macro_rules! dispatch {
     };
 }
 pub(crate) use dispatch;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tests that are run with lesser kernels would else test the best ones again.
+    #[test]
+    fn kernels_that_are_named_are_in_force() {
+        let named = wish().expect("BLNN_KERNELS names kernels of this CPU");
+        assert_eq!(isa(), named.unwrap_or(Isa::available()[0]));
+    }
+}
