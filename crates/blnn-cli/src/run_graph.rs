@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use blnn::data::own::{self, OwnGraph};
-use blnn::{Graph, data};
+use blnn::{Graph, Header, data};
 use blnn_kernels::Threads;
 
 use crate::commands::load_graph;
@@ -15,7 +15,7 @@ use crate::own_graph::OwnGraphArgs;
 pub(crate) struct TrainedOn<'a> {
     pub(crate) name: &'a str,
     /// Not known of a run without a checkpoint.
-    pub(crate) fingerprint: Option<&'a str>,
+    pub(crate) header: Option<&'a Header>,
     /// The user's own files.
     pub(crate) files: Option<&'a OwnGraph>,
 }
@@ -65,7 +65,7 @@ impl TrainedOn<'_> {
                 (read(files, tell, threads).map_err(changed)?, shown(files))
             }
         };
-        if self.fingerprint.is_some_and(|trained| trained != graph.fingerprint()) {
+        if self.header.is_some_and(|header| !header.fits(&graph)) {
             return Err(self.changed(&format!("{what} changed since the run was trained")));
         }
         Ok(graph)

@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 
 use crate::atomic;
 use crate::error::{Error, ErrorKind, Result};
+use crate::graph::{Fingerprints, Graph};
 
 /// The layout of the file: raised whenever a tensor or a metadata entry changes its meaning.
 pub(crate) const FORMAT_VERSION: u32 = 1;
@@ -33,8 +34,21 @@ pub struct Header {
     pub graph: String,
     /// The fingerprint of the graph.
     pub fingerprint: String,
+    /// That of its edges and features alone, which early checkpoints lack.
+    pub unlabelled: Option<String>,
     /// The resolved config, as TOML.
     pub config: String,
+}
+
+impl Header {
+    /// Whether a graph has the edges and the features of the one that was trained on. Its labels
+    /// may be others, or there at last: all a model does without them, but for the training of
+    /// `bgrl-clean`.
+    pub fn fits(&self, graph: &Graph) -> bool {
+        let Fingerprints { whole, unlabelled } = graph.fingerprints();
+        let known = [Some(&self.fingerprint), self.unlabelled.as_ref()];
+        known.contains(&Some(&unlabelled)) || self.fingerprint == whole
+    }
 }
 
 /// A checkpoint in memory.
@@ -62,7 +76,8 @@ impl Checkpoint {
     /// Reads and verifies a checkpoint.
     ///
     /// # Errors
-    /// If the file cannot be read, was cut off or altered, or has another format version.
+    /// If the file cannot be read, was cut off, has tensors that were altered, or another format
+    /// version.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
         Self::from_bytes(path, &bytes)
@@ -152,7 +167,7 @@ fn header_json<M: Borrow<Matrix>>(
             Ok(())
         })?;
     }
-    let metadata = json!({
+    let mut metadata = json!({
         "format": "blnn-checkpoint",
         "format_version": FORMAT_VERSION.to_string(),
         "blnn_version": env!("CARGO_PKG_VERSION"),
@@ -163,6 +178,9 @@ fn header_json<M: Borrow<Matrix>>(
         "config": header.config,
         "sha256": hex(&digest.finalize()),
     });
+    if let Some(unlabelled) = &header.unlabelled {
+        metadata["fingerprint_unlabelled"] = json!(unlabelled);
+    }
     entries.insert("__metadata__".into(), metadata);
     Ok(entries.into())
 }
@@ -238,6 +256,7 @@ fn decode_header(metadata: Option<&HashMap<String, String>>, data: &[u8]) -> Res
         seed: number("seed")?,
         graph: need("graph")?,
         fingerprint: need("fingerprint")?,
+        unlabelled: entry("fingerprint_unlabelled"),
         config: need("config")?,
     })
 }
@@ -252,6 +271,7 @@ mod tests {
             seed: 3,
             graph: "toy".into(),
             fingerprint: "abc".into(),
+            unlabelled: Some("ab".into()),
             config: "epochs = 9\n".into(),
         }
     }

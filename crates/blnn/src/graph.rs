@@ -357,6 +357,11 @@ impl Graph {
     /// # }
     /// ```
     pub fn fingerprint(&self) -> String {
+        self.fingerprints().whole
+    }
+
+    /// The fingerprint with and without labels.
+    pub(crate) fn fingerprints(&self) -> Fingerprints {
         let mut digest = Sha256::new_with_prefix(b"blnn graph 1\n");
         hash_pattern(&mut digest, &self.adjacency);
         match &self.features {
@@ -371,6 +376,7 @@ impl Graph {
                 hash_words(&mut digest, x.data(), f32::to_le_bytes);
             }
         }
+        let unlabelled = hex(&digest.clone().finalize());
         if let Some(labels) = &self.labels {
             digest.update(b"labels");
             hash_words(&mut digest, labels, u32::to_le_bytes);
@@ -379,8 +385,16 @@ impl Graph {
             digest.update(b"some labels");
             hash_words(&mut digest, labels, |l| l.unwrap_or(u32::MAX).to_le_bytes());
         }
-        hex(&digest.finalize())
+        Fingerprints { whole: hex(&digest.finalize()), unlabelled }
     }
+}
+
+/// Two texts that tell graphs apart.
+pub(crate) struct Fingerprints {
+    /// Of edges, features and labels.
+    pub(crate) whole: String,
+    /// Of edges and features: the same as the other one if there are no labels.
+    pub(crate) unlabelled: String,
 }
 
 fn shape<T>(message: impl Into<String>) -> Result<T> {

@@ -143,9 +143,9 @@ impl Model {
         self.own_graph.as_ref()
     }
 
-    /// Whether the graph is the one that the model was trained on.
+    /// Whether the graph is the one that the model was trained on, whatever its labels.
     pub fn was_trained_on(&self, graph: &Graph) -> bool {
-        self.header.fingerprint == graph.fingerprint()
+        self.header.fits(graph)
     }
 
     /// Whether all epochs of the plan were done.

@@ -85,9 +85,8 @@ fn check_graph(run: &StoredRun, graph: &Graph, rows: Option<usize>) -> Result<()
     if graph.nodes() != nodes {
         return refuse(format!("{} nodes, but the run has {nodes}", graph.nodes()));
     }
-    let trained_on = run.header().map(|header| header.fingerprint.as_str());
-    if trained_on.is_some_and(|fingerprint| fingerprint != graph.fingerprint()) {
-        return refuse("the edges, features or labels differ from those of the run".into());
+    if run.header().is_some_and(|header| !header.fits(graph)) {
+        return refuse("the edges or features differ from those of the run".into());
     }
     Ok(())
 }
@@ -324,6 +323,7 @@ mod tests {
             seed: 1,
             graph: "g".into(),
             fingerprint: "another".into(),
+            unlabelled: None,
             config: String::new(),
         };
         let none: [(String, Matrix); 0] = [];

@@ -11,7 +11,7 @@ use crate::checkpoint::{Checkpoint, Header};
 use crate::collapse::{Health, possible_rank};
 use crate::config::KEYS;
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::Graph;
+use crate::graph::{Fingerprints, Graph};
 use crate::method;
 use crate::plan::{Kernels, Method, Plan, Precision};
 use crate::run::{EpochScores, Metrics, Record, RunFolder};
@@ -267,11 +267,13 @@ fn save(job: &Job<'_>, trainer: &Trainer) -> Result<()> {
             return Err(diverged(job.plan, trainer.epoch(), &what));
         }
     }
+    let Fingerprints { whole, unlabelled } = job.graph.fingerprints();
     let header = Header {
         epoch: trainer.epoch(),
         seed: job.plan.seed,
         graph: job.graph.name().to_owned(),
-        fingerprint: job.graph.fingerprint(),
+        fingerprint: whole,
+        unlabelled: Some(unlabelled),
         config: job.plan.to_toml(),
     };
     Checkpoint::write(&job.folder.checkpoint(), &header, &tensors)
@@ -285,14 +287,16 @@ fn restore(job: &Job<'_>, trainer: &mut Trainer) -> Result<()> {
     }
     let mut checkpoint = Checkpoint::read(&path)?;
     let header = checkpoint.header();
-    same_graph(header, job.graph).map_err(|e| e.at(path.display()))?;
+    same_graph(header, job).map_err(|e| e.at(path.display()))?;
     same_config(&header.config, job.plan).map_err(|e| e.at(path.display()))?;
     let epoch = header.epoch;
     trainer.restore(epoch, &mut |name, shape| checkpoint.take(name, shape))
 }
 
-fn same_graph(header: &Header, graph: &Graph) -> Result<()> {
-    if header.fingerprint == graph.fingerprint() {
+/// Labels may have come or changed since, unless the method trains on them.
+fn same_graph(header: &Header, &Job { graph, plan, .. }: &Job<'_>) -> Result<()> {
+    let labels_count = plan.method == Method::BgrlClean;
+    if header.fits(graph) && (!labels_count || header.fingerprint == graph.fingerprint()) {
         return Ok(());
     }
     let message = format!(

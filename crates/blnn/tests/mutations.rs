@@ -131,6 +131,7 @@ fn checkpoints_never_panic() {
         seed: 3,
         graph: "toy".into(),
         fingerprint: "ab".into(),
+        unlabelled: Some("a".into()),
         config: "seed = 3\n".into(),
     };
     let folder = tempfile::tempdir().unwrap();

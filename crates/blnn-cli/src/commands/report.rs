@@ -90,11 +90,8 @@ fn find_graph(
         return Ok(Some(graph));
     }
     let files = run.own_graph()?;
-    let trained = TrainedOn {
-        name: &run.summary().graph,
-        fingerprint: run.header().map(|header| header.fingerprint.as_str()),
-        files: files.as_ref(),
-    };
+    let trained =
+        TrainedOn { name: &run.summary().graph, header: run.header(), files: files.as_ref() };
     let why = match trained.load(data_dir, Tell::Nothing, threads) {
         Ok(graph) => return Ok(Some(graph)),
         // A graph that is not that of the run says nothing about its embeddings.
