@@ -73,6 +73,7 @@ pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
     let folder = args.out.clone();
     let folder = folder.unwrap_or_else(|| args.run.join(format!("embed-{}", graph.name())));
     check_free(args, &folder)?;
+    args.format.iter().try_for_each(|format| format.check(&graph))?;
     if !model.is_finished() {
         note(format_args!("the run is not finished: this is its state {}", progress(&model)));
     }
@@ -92,11 +93,7 @@ fn find_graph(args: &EmbedArgs, model: &Model, threads: &Threads) -> anyhow::Res
         return Ok(graph);
     }
     let header = model.header();
-    let trained = TrainedOn {
-        name: &header.graph,
-        fingerprint: Some(&header.fingerprint),
-        files: model.own_graph(),
-    };
+    let trained = TrainedOn { name: &header.graph, header: Some(header), files: model.own_graph() };
     trained.load(data_dir, Tell::Understood, threads).map_err(|lost| {
         let (why, remedy, words) = match lost {
             Lost::Elsewhere { why, words } => (why, "name the graph", words),
@@ -108,8 +105,8 @@ fn find_graph(args: &EmbedArgs, model: &Model, threads: &Threads) -> anyhow::Res
     })
 }
 
-/// Refuses to replace a file unless told to, before anything is computed. The run's own
-/// embeddings are never replaced: they belong to its other files.
+/// Refuses a folder with embeddings unless told to replace them, before anything is computed. The
+/// run's own are never replaced: they belong to its other files.
 fn check_free(args: &EmbedArgs, folder: &Path) -> anyhow::Result<()> {
     let same = |path: &Path| fs::canonicalize(path).ok();
     if same(folder).is_some() && same(folder) == same(&args.run) {
@@ -119,10 +116,25 @@ fn check_free(args: &EmbedArgs, folder: &Path) -> anyhow::Result<()> {
             folder.display()
         );
     }
-    let names = args.format.iter().flat_map(|format| format.files());
-    let taken = names.map(|name| folder.join(name)).find(|path| path.exists());
-    if let Some(path) = taken.filter(|_| !args.force) {
-        bail!("{} exists; replace it with --force or choose a folder with --out", path.display());
+    if let Some(path) = embeddings_in(folder).first().filter(|_| !args.force) {
+        bail!(
+            "{} exists; replace what is there with --force or choose a folder with --out",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// The files of embeddings in a folder, of any format.
+fn embeddings_in(folder: &Path) -> Vec<PathBuf> {
+    let names = Format::ALL.iter().flat_map(|format| format.files());
+    names.map(|name| folder.join(name)).filter(|path| path.exists()).collect()
+}
+
+/// Removes the embeddings of formats that are not written now: they are of another model or graph.
+fn remove_others(written: &[PathBuf], folder: &Path) -> anyhow::Result<()> {
+    for path in embeddings_in(folder).iter().filter(|path| !written.contains(path)) {
+        fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
     }
     Ok(())
 }
@@ -147,6 +159,7 @@ fn write(
             files.extend(embedding.write(format, folder)?);
         }
     }
+    remove_others(&files, folder)?;
     Ok(files)
 }
 

@@ -29,6 +29,7 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let graph = &loaded.graph;
     // Whatever can be refused is refused before a run is replaced or begun.
     blnn::check_graph(graph, &plan)?;
+    args.format.iter().try_for_each(|format| format.check(graph))?;
     let (scoring, unscored) =
         Scoring::wanted(graph, plan.epochs(), args.eval_every, &threads)?.or_reason();
     let folder = open_folder(args, &root)?;

@@ -202,7 +202,10 @@ fn files_are_replaced_only_on_demand_and_never_those_of_the_run() {
     assert!(stderr.contains("run/embed-edges/embeddings.npy exists"), "{stderr}");
     assert!(stderr.contains("--force") && stderr.contains("--out"), "{stderr}");
     assert_eq!(embed(folder.path(), &["--force"]).0, 0);
-    assert_eq!(embed(folder.path(), &["--format", "csv"]).0, 0, "another file");
+    // All files in a folder are of one model.
+    assert!(refused(folder.path(), &["--format", "csv"]).contains("embeddings.npy exists"));
+    assert_eq!(embed(folder.path(), &["--format", "csv", "--force"]).0, 0);
+    assert_eq!(names(&folder.path().join("run/embed-edges")), ["embeddings.csv"]);
     for out in ["run", "./run/"] {
         let stderr = refused(folder.path(), &["--force", "--out", out]);
         assert!(stderr.contains("is the folder of the run"), "{stderr}");

@@ -72,6 +72,18 @@ impl Format {
             Self::Projector => &["embeddings.vectors.tsv", "embeddings.metadata.tsv"],
         }
     }
+
+    /// Whether the format can hold the ids of a graph's nodes: to be asked before there is
+    /// something to lose.
+    ///
+    /// # Errors
+    /// If it cannot.
+    pub fn check(self, graph: &Graph) -> Result<()> {
+        match self {
+            Self::Word2vec => text::words(graph).map(drop),
+            Self::Npy | Self::Npz | Self::Parquet | Self::Csv | Self::Projector => Ok(()),
+        }
+    }
 }
 
 /// Where embeddings come from: what a file says of itself.
@@ -182,7 +194,7 @@ impl<'a> Embedding<'a> {
             Format::Parquet => atomic::replace(vectors, |out| parquet_file::write(self, out))?,
             Format::Csv => atomic::replace(vectors, |out| text::csv(self, out))?,
             Format::Word2vec => {
-                let words = text::words(self).map_err(|e| e.at(vectors.display()))?;
+                let words = text::words(self.graph).map_err(|e| e.at(vectors.display()))?;
                 atomic::replace(vectors, |out| text::word2vec(self, &words, out))?;
             }
             Format::Projector => {

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::Embedding;
+use super::{Embedding, id_of};
 use crate::error::{Error, ErrorKind, Result};
+use crate::graph::Graph;
 
 /// `id,e0,e1,…`, numbers in the shortest form that reads back to the same bits.
 pub(super) fn csv(embedding: &Embedding<'_>, out: &mut dyn Write) -> io::Result<()> {
@@ -37,11 +38,11 @@ fn numbers(row: &[f32], separator: &str, out: &mut dyn Write) -> io::Result<()> 
 ///
 /// # Errors
 /// If two ids become one word, or one is empty.
-pub(super) fn words(embedding: &Embedding<'_>) -> Result<Vec<String>> {
+pub(super) fn words(graph: &Graph) -> Result<Vec<String>> {
     let mut rows: HashMap<String, usize> = HashMap::new();
-    let mut words = Vec::with_capacity(embedding.vectors.rows());
-    for row in 0..embedding.vectors.rows() {
-        let word = embedding.id(row).replace(char::is_whitespace, "_");
+    let mut words = Vec::with_capacity(graph.nodes());
+    for row in 0..graph.nodes() {
+        let word = id_of(graph, row).replace(char::is_whitespace, "_");
         let refuse = |why: String| {
             let message = format!("{why}; choose another format, such as csv");
             Err(Error::new(ErrorKind::Shape, message))
@@ -50,7 +51,7 @@ pub(super) fn words(embedding: &Embedding<'_>) -> Result<Vec<String>> {
             return refuse(format!("the id of row {row} is empty, which word2vec cannot hold"));
         }
         if let Some(other) = rows.insert(word.clone(), row) {
-            let (a, b) = (embedding.id(other), embedding.id(row));
+            let (a, b) = (id_of(graph, other), id_of(graph, row));
             return refuse(format!("word2vec would call both `{a}` and `{b}` `{word}`"));
         }
         words.push(word);
@@ -132,6 +133,7 @@ mod tests {
         let text = &texts(Format::Word2vec, &["ann lee", "bob"])[0];
         assert_eq!(text, "2 2\nann_lee 0 0.5\nbob 1 1.5\n");
         let (graph, provenance) = (graph(&["a b", "a_b"]), provenance());
+        assert!(Format::Word2vec.check(&graph).is_err() && Format::Csv.check(&graph).is_ok());
         let vectors = Matrix::zeros(2, 1);
         let embedding = Embedding::new(&vectors, &graph, &provenance).unwrap();
         let folder = tempfile::tempdir().unwrap();
