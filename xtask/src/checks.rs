@@ -5,11 +5,12 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use blnn_kernels::Isa;
 
 use crate::args::Args;
 use crate::tally::Tally;
 use crate::test_binaries::{self, TestBinary};
-use crate::{browser, large_graphs, matrix_unit, workspace};
+use crate::{browser, fuzz, large_graphs, matrix_unit, workspace};
 
 /// Packages whose results depend on the kernels.
 const NUMERIC_PACKAGES: [&str; 2] = ["blnn-kernels", "blnn"];
@@ -37,8 +38,10 @@ fn run_all(report: &mut Report) -> Result<()> {
     })?;
     let tests = report.step("compile the tests", |_| test_binaries::build())?;
     report.step("tests", |report| all_tests(report, &tests))?;
+    report.step("tests of the large graphs", |report| large_graph_tests(report, &tests))?;
     report.step("tests of the matrix unit", |report| matrix_unit_tests(report, &tests))?;
     report.step("tests with lesser kernels", |report| forced_kernel_tests(report, &tests))?;
+    report.step("fuzz targets compile", |_| succeed(&mut fuzz::check()))?;
     report.step("documentation", |_| {
         // `--lib`: the command and the library are both called blnn and would overwrite each other.
         let words = ["doc", "--workspace", "--lib", "--no-deps", "--document-private-items"];
@@ -46,24 +49,13 @@ fn run_all(report: &mut Report) -> Result<()> {
     })
 }
 
-/// Unit, integration and doc tests; those on the large graphs only where the graphs are, those in
-/// a browser only where there is one or one can be had.
+/// Unit, integration and doc tests; those in a browser only where there is one or one can be had.
 fn all_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
     let mut command = workspace::cargo(["test", "--workspace"]);
-    let mut skipped = Vec::new();
-    match large_graphs::find() {
-        Some(folder) => drop(command.env("BLNN_DATA_DIR", folder)),
-        None => skipped.push((large_graphs::TEST_MARK, "the large graphs", large_graphs::FETCH)),
-    }
     if !browser::is_ready() {
-        skipped.push((browser::TEST_MARK, "a browser", browser::INSTALL));
-    }
-    if !skipped.is_empty() {
-        command.arg("--");
-    }
-    for (mark, want, remedy) in skipped {
-        command.args(["--skip", mark]);
-        report.not_run.push(NotRun::new(want, remedy, mark, tests)?);
+        let mark = browser::TEST_MARK;
+        command.args(["--", "--skip", mark]);
+        report.not_run.push(NotRun::new("a browser", browser::INSTALL, mark, tests)?);
     }
     report.count(&mut command)
 }
@@ -88,32 +80,45 @@ impl NotRun {
         }
         Ok(Self { want, remedy, names })
     }
+
+    /// The kernels that this CPU has not: none of the numeric tests ran with them.
+    fn kernels(available: &[&str]) -> Option<Self> {
+        let missing =
+            ["avx512", "avx2", "neon"].into_iter().filter(|name| !available.contains(name));
+        let names: Vec<String> =
+            missing.map(|name| format!("all with the {name} kernels")).collect();
+        let (want, remedy) = ("another CPU", "a machine that has these instructions");
+        (!names.is_empty()).then_some(Self { want, remedy, names })
+    }
 }
 
-/// What only a CPU with a matrix unit can run; elsewhere it is listed, not counted, and training on
-/// the unit is tested with its instructions emulated.
+/// What needs the large graphs runs where they are.
+fn large_graph_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
+    let mark = large_graphs::TEST_MARK;
+    let marked = NotRun::new("the large graphs", large_graphs::FETCH, mark, tests)?;
+    let folder = large_graphs::find();
+    report.marked(mark, marked, tests, folder.is_some(), |command| {
+        command.envs(folder.as_ref().map(|folder| ("BLNN_DATA_DIR", folder)));
+    })
+}
+
+/// What only a CPU with a matrix unit can run; elsewhere training on the unit is tested with its
+/// instructions emulated.
 fn matrix_unit_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
     let mark = matrix_unit::TEST_MARK;
     let marked = NotRun::new("a matrix unit", matrix_unit::REMEDY, mark, tests)?;
-    // The run of all tests counted them as ignored.
-    report.tally.ignored = report.tally.ignored.saturating_sub(marked.names.len());
-    if !matrix_unit::is_here() {
-        report.not_run.push(marked);
-        return matrix_unit::emulated().map_or(Ok(()), |mut command| report.count(&mut command));
-    }
-    for test in tests {
-        if !test.tests_with(mark)?.is_empty() {
-            report.count(&mut matrix_unit::command(test))?;
-        }
-    }
-    Ok(())
+    let is_here = matrix_unit::is_here();
+    report.marked(mark, marked, tests, is_here, |_| ())?;
+    let emulated = if is_here { None } else { matrix_unit::emulated() };
+    emulated.map_or(Ok(()), |mut command| report.count(&mut command))
 }
 
 /// The same tests must pass with lesser kernels than this CPU's best: the scalar ones are the
 /// oracle and the fallback, the AVX2 ones are what most users have.
 fn forced_kernel_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
     let is_numeric = |test: &&TestBinary| NUMERIC_PACKAGES.contains(&test.package.as_str());
-    for kernels in ["scalar", "avx2"] {
+    let available: Vec<&str> = Isa::available().into_iter().map(Isa::name).collect();
+    for kernels in ["scalar", "avx2"].into_iter().filter(|name| available.contains(name)) {
         for test in tests.iter().filter(is_numeric) {
             let mut command = test.command();
             command.env("BLNN_KERNELS", kernels);
@@ -123,6 +128,7 @@ fn forced_kernel_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> 
             report.count(&mut command)?;
         }
     }
+    report.not_run.extend(NotRun::kernels(&available));
     Ok(())
 }
 
@@ -157,6 +163,31 @@ impl Report {
             self.tally += Tally::from_line(&line).unwrap_or_default();
         }
         check_status(child.wait()?)
+    }
+
+    /// Runs the tests that are marked as needing something, or lists them as not run. The run of
+    /// all tests counted them as ignored.
+    fn marked(
+        &mut self,
+        mark: &str,
+        marked: NotRun,
+        tests: &[TestBinary],
+        is_here: bool,
+        prepare: impl Fn(&mut Command),
+    ) -> Result<()> {
+        self.tally.ignored = self.tally.ignored.saturating_sub(marked.names.len());
+        if !is_here {
+            self.not_run.push(marked);
+            return Ok(());
+        }
+        for test in tests {
+            if !test.tests_with(mark)?.is_empty() {
+                let mut command = test.marked(mark);
+                prepare(&mut command);
+                self.count(&mut command)?;
+            }
+        }
+        Ok(())
     }
 
     fn print(&self, failure: Option<&anyhow::Error>) {

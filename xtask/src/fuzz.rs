@@ -81,6 +81,15 @@ fn build() -> Result<PathBuf> {
     Ok(folder.join(host).join("release"))
 }
 
+/// A call that checks whether the targets still compile. Nothing is linked, so that libFuzzer need
+/// not be there, nor a compiler for it.
+pub(crate) fn check() -> Command {
+    let mut cargo = workspace::cargo(["check", "--manifest-path", "fuzz/Cargo.toml"]);
+    cargo.arg("--target-dir").arg(workspace::target_dir().join("fuzz-check"));
+    cargo.current_dir(workspace::root()).env("CUSTOM_LIBFUZZER_PATH", "none/libfuzzer.a");
+    cargo
+}
+
 /// The triple this machine compiles for.
 fn host() -> Result<String> {
     let output = Command::new("rustc").arg("-vV").output().context("cannot start rustc")?;

@@ -27,6 +27,13 @@ impl TestBinary {
         command
     }
 
+    /// A call of the tests that are ignored for what they need, and whose path contains `mark`.
+    pub(crate) fn marked(&self, mark: &str) -> Command {
+        let mut command = self.command();
+        command.args(["--ignored", mark]);
+        command
+    }
+
     /// The tests whose path contains `mark`.
     pub(crate) fn tests_with(&self, mark: &str) -> Result<Vec<String>> {
         let output = self

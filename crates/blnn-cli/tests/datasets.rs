@@ -122,23 +122,19 @@ fn the_embedded_graph_needs_no_fetching() {
 mod large_data {
     use super::*;
 
-    #[expect(clippy::print_stdout, reason = "the report of tests not run")]
-    fn folder() -> Option<PathBuf> {
+    fn folder() -> PathBuf {
         let named = std::env::var_os("BLNN_DATA_DIR").map(PathBuf::from);
         let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
         let folder = named.into_iter().chain([beside]).find(|f| f.join(CS).is_file());
-        if folder.is_none() {
-            println!("not run: needs `blnn datasets fetch photo computers cs physics`");
-        }
-        folder
+        folder.expect("the graphs of `blnn datasets fetch photo computers cs physics`")
     }
 
     const CS: &str = "ms_academic_cs.npz";
 
     #[test]
+    #[ignore = "needs the large graphs"]
     fn the_table_agrees_with_the_paper() {
-        let Some(folder) = folder() else { return };
-        let folder = folder.display().to_string();
+        let folder = folder().display().to_string();
         let home = tempfile::tempdir().unwrap();
         let names = ["photo", "computers", "cs", "physics"];
         let args = [&["info", "--verify", "--data-dir", &folder][..], &names].concat();
@@ -148,10 +144,10 @@ mod large_data {
     }
 
     #[test]
+    #[ignore = "needs the large graphs"]
     fn a_true_mirror_is_fetched_from_and_then_not_needed() {
-        let Some(folder) = folder() else { return };
         let home = tempfile::tempdir().unwrap();
-        let mirror = serve(std::fs::read(folder.join(CS)).unwrap());
+        let mirror = serve(std::fs::read(folder().join(CS)).unwrap());
         let output = datasets(home.path(), &["fetch", "cs", "--mirror", &mirror]);
         assert!(output.status.success(), "{output:?}");
         let path = PathBuf::from(stdout(&output).trim());

@@ -8,9 +8,8 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 /// The folder with the large graphs: `BLNN_DATA_DIR`, else `shared/data` beside the repository.
-/// Where it is absent, says so and how to get the graphs.
-#[expect(clippy::print_stdout, reason = "the report of tests not run")]
-pub(crate) fn large_data_dir() -> Option<PathBuf> {
+/// Where it is absent, fails with how to get the graphs.
+pub(crate) fn large_data_dir() -> PathBuf {
     let named = std::env::var_os("BLNN_DATA_DIR").map(PathBuf::from);
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let files = [
@@ -19,14 +18,11 @@ pub(crate) fn large_data_dir() -> Option<PathBuf> {
         "ms_academic_cs.npz",
         "ms_academic_phy.npz",
     ];
-    let found = named
+    named
         .into_iter()
         .chain([beside])
-        .find(|folder| files.iter().all(|file| folder.join(file).is_file()));
-    if found.is_none() {
-        println!("not run: needs `blnn datasets fetch photo computers cs physics`");
-    }
-    found
+        .find(|folder| files.iter().all(|file| folder.join(file).is_file()))
+        .expect("the graphs of `blnn datasets fetch photo computers cs physics`")
 }
 
 /// The bytes of a `.npy` file.
