@@ -43,6 +43,8 @@ impl Browser {
         let agent = ureq::Agent::config_builder()
             .timeout_global(Some(Duration::from_mins(1)))
             .http_status_as_error(false)
+            // The driver is on this machine, whatever proxy there is for others.
+            .proxy(None)
             .build()
             .into();
         let profile = tempfile::tempdir().unwrap();

@@ -67,9 +67,10 @@ pub(crate) fn signal_when(command: &mut Command, path: &Path, signal: &str) -> O
         assert!(Instant::now() < deadline, "{} never came", path.display());
         std::thread::sleep(Duration::from_millis(1));
     }
-    let id = child.id().to_string();
-    let sent = Command::new("kill").args(["-s", signal, &id]).status();
-    assert!(sent.expect("kill starts").success(), "the run ended too early");
+    // The shell has its own `kill`; the program of that name is not everywhere.
+    let kill = format!("kill -s {signal} {}", child.id());
+    let sent = Command::new("sh").args(["-c", &kill]).status();
+    assert!(sent.expect("a shell starts").success(), "the run ended too early");
     child.wait_with_output().expect("the run ends")
 }
 

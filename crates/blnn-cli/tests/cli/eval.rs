@@ -148,7 +148,9 @@ fn bad_files_are_named_with_their_fault() {
         (["good.npy", "nowhere"], "nowhere"),
     ] {
         let [file, labels] = arguments;
-        let said = refusal(&mut eval(folder.path(), &[file, "--labels", labels]));
+        let tasks = ["--tasks", "classify,cluster"];
+        let said =
+            refusal(&mut eval(folder.path(), &[&[file, "--labels", labels][..], &tasks].concat()));
         assert!(said.contains(fault), "no {fault:?} in {said}");
     }
 }
@@ -245,7 +247,101 @@ fn tables_of_other_programs_are_scored_with_or_without_names() {
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("plain.csv: no ids: rows are matched in order"), "{stderr}");
     let said = refusal(&mut eval(folder.path(), &[&["named.csv"][..], &table].concat()));
-    assert!(said.contains("named.csv: row 1: the id `node0` is not in the table"), "{said}");
+    assert!(said.contains("named.csv: none of its ids is in the table of labels"), "{said}");
+    assert!(said.contains("`node0`") && said.contains("`k0`; name the table's"), "{said}");
+}
+
+/// Writes embeddings of `n0` to `n79` with a name, a class and the row's number before each row.
+fn put_frame(folder: &Path, name: &str, header: &str, fields: fn(usize) -> String) {
+    let good = embeddings(0.2);
+    let line = |i: usize| {
+        let numbers: Vec<String> = good.row(i).iter().map(f32::to_string).collect();
+        format!("{}{}\n", fields(i), numbers.join(","))
+    };
+    let rows: String = (0..80).map(line).collect();
+    fs::write(folder.join(name), format!("{header}e0,e1,e2,e3\n{rows}")).unwrap();
+}
+
+/// An index and the classes, which a data frame may hold too, are no dimensions.
+#[test]
+fn columns_that_are_no_vectors_are_left_out_and_told() {
+    let folder = folder();
+    put_frame(folder.path(), "plain.csv", "id,", |i| format!("n{i},"));
+    put_frame(folder.path(), "index.csv", ",id,", |i| format!("{},n{i},", 79 - i));
+    put_frame(folder.path(), "merged.csv", "id,kind,", |i| format!("n{i},{},", i % 2));
+    let score = |file: &str| {
+        let labels = ["--labels", "merged.csv", "--label", "kind", "--tasks", "compactness"];
+        let (code, stdout, stderr) =
+            finish(&mut eval(folder.path(), &[&[file][..], &labels].concat()));
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stdout.contains("80 nodes × 4, 2 classes"), "{stdout}");
+        let line = stdout.lines().find(|line| line.starts_with("compactness")).unwrap().to_owned();
+        (line[..45].to_owned(), stderr)
+    };
+    let (wanted, silence) = score("plain.csv");
+    assert_eq!(silence, "");
+    let told = "index.csv: left out column 1 (the index of a data frame)\n";
+    assert_eq!(score("index.csv"), (wanted.clone(), told.to_owned()));
+    let told = "merged.csv: left out `kind` (called as the classes are)\n";
+    assert_eq!(score("merged.csv"), (wanted, told.to_owned()));
+}
+
+/// A class of one node makes two of the tasks impossible, not all.
+#[test]
+fn what_the_labels_allow_is_scored() {
+    let folder = folder();
+    put_frame(folder.path(), "good.csv", "id,", |i| format!("n{i},"));
+    let kind = |i: usize| if i == 5 { "rare" } else { ["dog", "cat"][i % 2] };
+    let kinds: Vec<String> = (0..80).map(|i| format!("n{i},{}", kind(i))).collect();
+    fs::write(folder.path().join("kinds.csv"), format!("id,kind\n{}", kinds.join("\n"))).unwrap();
+    let arguments = ["good.csv", "--labels", "kinds.csv", "--label", "kind", "--format", "json"];
+    let (code, stdout, stderr) = finish(&mut eval(folder.path(), &arguments));
+    assert_eq!(code, 0, "{stderr}");
+    let scores: Value = serde_json::from_str(&stdout).unwrap();
+    let has = |task: &str| scores.get(task).is_some_and(Value::is_object);
+    assert_eq!([has("classify"), has("cluster"), has("similar")], [false, true, true], "{stdout}");
+    for task in ["classify", "compactness"] {
+        let told =
+            format!("kinds.csv: not scored: {task}: class `rare` has one member (node `n5`)");
+        assert!(stderr.contains(&told), "{stderr}");
+    }
+    let asked = [&arguments[..], &["--tasks", "classify,similar"]].concat();
+    let said = refusal(&mut eval(folder.path(), &asked));
+    assert!(said.contains("kinds.csv: classify: class `rare` has one member"), "{said}");
+    // Where nothing can be scored, the first reason is told.
+    let same: Vec<String> = (0..8).map(|i| format!("n{i},dog")).collect();
+    fs::write(folder.path().join("kinds.csv"), format!("id,kind\n{}", same.join("\n"))).unwrap();
+    let arguments = ["good.csv", "--labels", "kinds.csv", "--label", "kind", "--tasks", "similar"];
+    let said = refusal(&mut eval(folder.path(), &arguments));
+    assert!(said.contains("similar: 8 nodes have no 10 nearest others"), "{said}");
+}
+
+/// Scores by a column that the model saw are told to be worth nothing.
+#[test]
+fn a_feature_that_is_scored_by_is_warned_of() {
+    let folder = folder();
+    let kinds: Vec<String> = (0..80).map(|i| format!("n{i},{}", ["x", "y"][i % 2])).collect();
+    fs::write(folder.path().join("kinds.csv"), format!("id,kind\n{}", kinds.join("\n"))).unwrap();
+    let ids: Vec<String> = (0..80).map(|i| format!("n{i}")).collect();
+    fs::write(folder.path().join("node_ids.txt"), ids.join("\n")).unwrap();
+    let warned = |column: &str| {
+        let features = format!(
+            r#"{{"features": [{{"name": "f", "from": "text", "column": "{column}", "text": "x"}}]}}"#
+        );
+        fs::write(folder.path().join("features.json"), features).unwrap();
+        let labels = ["--labels", "kinds.csv", "--label", "kind", "--tasks", "compactness"];
+        let (code, _, stderr) =
+            finish(&mut eval(folder.path(), &[&["good.npy"][..], &labels].concat()));
+        assert_eq!(code, 0, "{stderr}");
+        stderr
+    };
+    assert_eq!(warned("size"), "");
+    let stderr = warned("kind");
+    assert!(
+        stderr.contains("warning: good.npy: the run was trained with the column `kind`"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("train with --label kind"), "{stderr}");
 }
 
 /// Scores belong to the nodes, not to the order in which a file lists them.
@@ -283,6 +379,12 @@ fn the_order_of_the_rows_does_not_matter() {
     let (code, _, stderr) = run(&["fewer.csv"], &partly);
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("fewer.csv: 10 of 70 labelled nodes have no embedding"), "{stderr}");
+    // Nor are those that the table does not list.
+    write("short.csv", format!("id,kind\n{}\n", kinds[..50].join("\n")));
+    let (code, stdout, stderr) =
+        run(&["turned.csv"], &["--labels", "short.csv", "--label", "kind"]);
+    assert_eq!((code, stderr.as_str()), (0, "30 of 80 nodes have no label and are not scored\n"));
+    assert!(stdout.contains("\"nodes\": 50"), "{stdout}");
     let refused = |files: &[&str], labels: &[&str], fault: &str| {
         let said = refusal(&mut eval(folder.path(), &[files, labels].concat()));
         assert!(said.contains(fault), "no {fault:?} in {said}");
@@ -308,6 +410,9 @@ fn a_graph_is_matched_by_its_ids() {
     let strange: Vec<String> = (0..ids.len()).map(|i| format!("paper {i},1,{i}.5")).collect();
     write("strange.csv", strange.join("\n"));
     write("mixed.csv", line(0) + "paper,1,2\n");
+    // Some of these numbers are those of other papers.
+    let numbered = |i: usize| format!("{i},{},{}\n", (i as f32).sin(), (i as f32).cos());
+    write("numbered.csv", (0..ids.len()).map(numbered).collect());
     let graph = ["--labels", "cora", "--tasks", "similar,compactness", "--format", "csv"];
     let scores = |file: &str| {
         let (code, stdout, stderr) =
@@ -317,7 +422,11 @@ fn a_graph_is_matched_by_its_ids() {
         (scores.join("\n").replace(file, ""), stderr)
     };
     assert_eq!(scores("straight.csv"), scores("turned.csv"));
-    assert!(scores("strange.csv").1.contains("its ids are not those of the graph"));
+    let (numbered, told) = scores("numbered.csv");
+    assert_eq!(numbered, scores("straight.csv").0);
+    assert!(told.contains("its ids are not those of the graph: rows are matched in"), "{told}");
+    let said = refusal(&mut eval(folder.path(), &[&["strange.csv"][..], &graph].concat()));
+    assert!(said.contains("strange.csv: none of its ids is that of a node of the graph"), "{said}");
     let said = refusal(&mut eval(folder.path(), &[&["mixed.csv"][..], &graph].concat()));
     assert!(said.contains("row 2: the id `paper` is not that of a node of the graph"), "{said}");
 }

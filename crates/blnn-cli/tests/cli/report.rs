@@ -132,6 +132,13 @@ fn similar_nodes_are_found_in_files_too() {
     assert_eq!(similar(&["later", "0"]), "similar to 0\n   1  1         -1.0000\n");
     fs::write(folder.path().join("later/node_ids.txt"), "x\ny\n").unwrap();
     assert_eq!(similar(&["later", "y"]), "similar to y\n   1  x         -1.0000\n");
+    // An index and classes are no part of the vectors.
+    let frame = ",id,label,a,b\n0,ann,7,1,0\n1,bob,-7,0.9,0.1\n2,cy,7,0,1\n";
+    fs::write(folder.path().join("frame.csv"), frame).unwrap();
+    assert_eq!(similar(&["frame.csv", "ann"]), "similar to ann\n   1  bob       0.9939\n");
+    let (_, _, stderr) = finish(blnn(folder.path()).args(["similar", "frame.csv", "ann"]));
+    let told = "left out column 1 (the index of a data frame), `label` (called as the classes are)";
+    assert_eq!(stderr, format!("frame.csv: {told}\n"));
     let stderr = refusal(blnn(folder.path()).args(["similar", "vectors.csv", "bov"]));
     assert!(stderr.contains("did you mean `bob`") && stderr.contains("vectors.csv"), "{stderr}");
 }

@@ -397,6 +397,36 @@ fn labels_that_cannot_be_scored_are_explained() {
     let labelled = [&PEOPLE[..], &["--label", "team"]].concat();
     let (code, stdout, stderr) = finish(&mut scored_train(folder.path(), &labelled));
     assert_eq!(code, 0, "{stderr}");
-    assert!(stdout.contains("scores     none: classify: 6 nodes are too few to split"), "{stdout}");
+    // The others of the tasks are scored.
+    assert!(stderr.contains("not scored: classify: 6 nodes are too few to split"), "{stderr}");
+    assert!(stderr.contains("not scored: similar: 6 nodes have no 10 nearest"), "{stderr}");
+    assert!(stdout.contains("scores     NMI "), "{stdout}");
+    let nodes = folder.path().join("nodes.csv");
+    let same = std::fs::read_to_string(&nodes).unwrap().replace("blue", "red");
+    std::fs::write(nodes, same).unwrap();
+    let again = [&labelled[..], &["--force"]].concat();
+    let (code, stdout, stderr) = finish(&mut scored_train(folder.path(), &again));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("scores     none: classify: all 6 nodes have one class"), "{stdout}");
     assert!(!stdout.contains("blnn eval"), "{stdout}");
+}
+
+/// With `--eval-every` and without it.
+#[test]
+fn a_class_of_one_node_takes_no_other_score_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let team = |i: usize| if i == 7 { "rare" } else { ["red", "blue"][i % 2] };
+    let nodes: String = (0..30).map(|i| format!("p{i},{i},{}\n", team(i))).collect();
+    let edges: String = (0..30).map(|i| format!("p{i},p{}\n", (i + 2) % 30)).collect();
+    std::fs::write(folder.path().join("nodes.csv"), format!("id,age,team\n{nodes}")).unwrap();
+    std::fs::write(folder.path().join("edges.csv"), format!("source,target\n{edges}")).unwrap();
+    let labelled = [&PEOPLE[..], &["--label", "team", "--force"]].concat();
+    for more in [&[][..], &["--eval-every", "2"]] {
+        let arguments = [&labelled[..], more].concat();
+        let (code, stdout, stderr) = finish(&mut scored_train(folder.path(), &arguments));
+        assert_eq!(code, 0, "{stderr}");
+        let told = "not scored: classify: class `rare` has one member (node `p7`); merge";
+        assert!(stderr.contains(told), "{stderr}");
+        assert!(stdout.contains("scores     NMI ") && stdout.contains("S@5 "), "{stdout}");
+    }
 }

@@ -132,6 +132,7 @@ impl Download<'_> {
     fn agent(&self) -> Agent {
         Agent::config_builder()
             .http_status_as_error(false)
+            .proxy(self.proxy())
             .user_agent(concat!("blnn/", env!("CARGO_PKG_VERSION")))
             .timeout_resolve(Some(self.connect_timeout))
             .timeout_connect(Some(self.connect_timeout))
@@ -139,6 +140,13 @@ impl Download<'_> {
             .timeout_per_read(Some(self.stall_timeout))
             .build()
             .into()
+    }
+
+    /// The proxy that the environment names, unless the server is on this machine.
+    fn proxy(&self) -> Option<ureq::Proxy> {
+        let local = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
+        let is_local = local.iter().any(|start| self.url.starts_with(start));
+        if is_local { None } else { ureq::Proxy::try_from_env() }
     }
 
     fn answer(&self, call: Result<Response<Body>, ureq::Error>) -> Result<Response<Body>> {
