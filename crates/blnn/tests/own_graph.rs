@@ -53,6 +53,11 @@ fn labelled(edges: PathBuf, nodes: PathBuf) -> OwnGraph {
     OwnGraph { columns, ..with_nodes(edges, nodes) }
 }
 
+fn with_label(request: OwnGraph, label: &str) -> OwnGraph {
+    let columns = ColumnNames { label: Some(label.into()), ..request.columns };
+    OwnGraph { columns, ..request }
+}
+
 fn refusal(request: &OwnGraph) -> String {
     load(request).unwrap_err().to_string()
 }
@@ -325,7 +330,11 @@ fn lists_of_numbers_are_features() {
 /// `scipy.sparse.save_npz` of a 3×3 matrix with entries (0,1), (1,2), (2,2) and a stored zero.
 fn scipy(format: &str) -> Npz {
     let mut npz = Npz::tiny();
-    for name in ["adj_data", "adj_indices", "adj_indptr", "adj_shape", "labels", "node_names"] {
+    for name in ["data", "indices", "indptr", "shape"] {
+        npz.remove(&format!("adj_{name}"));
+        npz.remove(&format!("attr_{name}"));
+    }
+    for name in ["labels", "class_names", "node_names"] {
         npz.remove(name);
     }
     npz.set("format", npy(&format!("|S{}", format.len()), "()", format.as_bytes()));
@@ -398,9 +407,89 @@ fn one_archive_holds_everything_and_its_splits_are_kept() {
     let far: Vec<u8> = [0i64, 1, 1, 7].iter().flat_map(|v| v.to_le_bytes()).collect();
     npz.set("edges", npy("<i8", "(2, 2)", &far));
     let text = refusal(&OwnGraph::new(place.put("far.npz", npz.stored())));
-    assert!(text.contains("far.npz: edge 2: the target `7` is not among"), "{text}");
+    let wanted = "far.npz: edge 2: node_features has the rows 0 to 2, none for the target `7`";
+    assert!(text.contains(wanted), "{text}");
     let extra = with_nodes(place.put("p.npz", whole().stored()), place.put("n.csv", NODES));
     assert!(refusal(&extra).contains("leave --nodes out"));
+}
+
+/// What an archive holds under other names is told, and its labels may come beside it.
+#[test]
+fn members_with_other_names_are_not_passed_over_in_silence() {
+    let place = Place::new();
+    let mut npz = whole();
+    npz.remove("node_labels");
+    npz.set("labels", ints(&[0, 1, 1]));
+    npz.set("train_mask", npy("|b1", "(3,)", &[1, 0, 0]));
+    let path = place.put("g.npz", npz.stored());
+    let understood = load(&OwnGraph::new(&path)).unwrap().understood.to_string();
+    let wanted = "g.npz: passed over: `labels`, `train_mask` (known are edges, node_features, \
+                  node_labels, node_ids, train_masks, val_masks, test_masks)";
+    assert!(understood.contains(wanted), "{understood}");
+    assert!(understood.contains("none, so no scores (--label tells"), "{understood}");
+    let text = refusal(&with_label(OwnGraph::new(&path), "labels"));
+    assert!(text.contains("g.npz: holds no labels: call them `node_labels`"), "{text}");
+    let classes = place.put("y.npy", ints(&[5, 5, 9])).display().to_string();
+    let loaded = load(&with_label(OwnGraph::new(&path), &classes)).unwrap();
+    assert_eq!(loaded.graph.class_names(), ["5", "9"]);
+    let full = OwnGraph::new(place.put("full.npz", whole().stored()));
+    assert_eq!(load(&full).unwrap().understood.files[0].remarks, [""; 0]);
+    assert!(refusal(&with_label(full, &classes)).contains("leave --label out"));
+}
+
+/// Edges of an archive count rows; `node_ids` says how the rows are called.
+#[test]
+fn an_archive_may_name_its_nodes() {
+    let place = Place::new();
+    let with_ids = |ids: Vec<u8>| {
+        let mut npz = whole();
+        npz.set("node_ids", ids);
+        OwnGraph::new(place.put("g.npz", npz.stored()))
+    };
+    let texts = |letters: &str| {
+        let bytes: Vec<u8> = letters.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+        npy("<U1", "(3,)", &bytes)
+    };
+    let loaded = load(&with_ids(texts("cab"))).unwrap();
+    assert_eq!(ids(&loaded.graph), ["c", "a", "b"]);
+    assert_eq!(loaded.graph.adjacency().row(0), [1], "rows 0 and 1");
+    assert!(loaded.understood.files[0].remarks.is_empty());
+    assert_eq!(ids(&load(&with_ids(ints(&[30, 10, 20]))).unwrap().graph), ["30", "10", "20"]);
+    assert_eq!(load(&with_ids(ints(&[0, 1, 2]))).unwrap().graph.node_ids(), None);
+    for (member, wanted) in [
+        (texts("aba"), "g.npz: node_ids: the id `a` of row 2 stands before"),
+        (ints(&[7, 9, 7]), "g.npz: node_ids: the id `7` of row 2 stands before"),
+        (ints(&[7, 9]), "g.npz: node_ids: has 2 ids for 3 nodes"),
+        (ints(&[2, 0, 1]), "g.npz: node_ids: are the numbers of the rows in another order"),
+        (floats(&[1.0, 2.0, 3.0]), "g.npz: node_ids: are not integers or texts"),
+    ] {
+        let text = refusal(&with_ids(member));
+        assert!(text.contains(wanted), "{text}");
+    }
+}
+
+/// The same for the layout of gnn-benchmark and for SciPy's.
+#[test]
+fn other_archives_tell_what_they_pass_over_too() {
+    let place = Place::new();
+    let mut npz = Npz::tiny();
+    npz.set("test_masks", npy("|b1", "(3,)", &[1, 0, 0]));
+    let loaded = load(&OwnGraph::new(place.put("b.npz", npz.stored()))).unwrap();
+    let remarks = &loaded.understood.files[0].remarks;
+    assert!(remarks.len() == 1 && remarks[0].contains("passed over: `test_masks`"), "{remarks:?}");
+    let mut npz = scipy("csr");
+    npz.set("names", ints(&[1, 2, 3]));
+    let loaded = load(&OwnGraph::new(place.put("s.npz", npz.stored()))).unwrap();
+    assert!(loaded.understood.to_string().contains("s.npz: passed over: `names`"));
+    let mut npz = Npz::tiny();
+    npz.remove("labels");
+    let bare = OwnGraph::new(place.put("n.npz", npz.stored()));
+    let nodes = load(&bare).unwrap().graph.nodes();
+    let classes: Vec<i32> = (0..nodes as i32).map(|node| node % 2).collect();
+    let classes = place.put("y.npy", ints(&classes)).display().to_string();
+    let loaded = load(&with_label(bare, &classes)).unwrap();
+    assert_eq!(loaded.graph.class_names(), ["0", "1"]);
+    assert!(loaded.understood.to_string().contains("y.npy: 2 classes"));
 }
 
 /// Labels alone tell the number of nodes; their features then come from the edges.
@@ -549,6 +638,78 @@ fn flags_about_a_table_need_the_table() {
         load(&OwnGraph { columns, ..OwnGraph::new(place.put("e.csv", EDGES)) }).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("--nodes"), "{error}");
+}
+
+/// Columns of what has none: nothing could come of such a flag.
+#[test]
+fn flags_about_columns_are_refused_where_there_are_none() {
+    let place = Place::new();
+    let matrix = place.put("x.npy", npy("<f4", "(3, 1)", &[0; 12]));
+    let pairs: Vec<u8> = [0i64, 1, 1, 2].iter().flat_map(|v| v.to_le_bytes()).collect();
+    let array = place.put("e.npy", npy("<i8", "(2, 2)", &pairs));
+    let table = place.put("e.csv", "0,1\n1,2\n");
+    let archive = place.put("g.npz", whole().stored());
+    let none = ColumnNames::default;
+    let foo = || Some("foo".to_owned());
+    let nodes = || Some(matrix.clone());
+    let cases = [
+        (&table, nodes(), ColumnNames { label: foo(), ..none() }, "x.npy: --label foo", "FILE.npy"),
+        (&table, nodes(), ColumnNames { id: foo(), ..none() }, "x.npy: --id-column foo", "out"),
+        (&table, nodes(), ColumnNames { skip: vec!["foo".into()], ..none() }, "--skip-column", ""),
+        (&array, None, ColumnNames { source: foo(), ..none() }, "e.npy: --source-column foo", ""),
+        (&array, nodes(), ColumnNames { target: foo(), ..none() }, "--target-column foo", "out"),
+        (&archive, None, ColumnNames { target: foo(), ..none() }, "g.npz: --target-column", ""),
+        (&archive, None, ColumnNames { skip: vec!["foo".into()], ..none() }, "--skip-column", ""),
+    ];
+    for (edges, nodes, columns, wanted, remedy) in cases {
+        let text = refusal(&OwnGraph { edges: edges.clone(), nodes, columns, features: None });
+        assert!(text.contains(wanted) && text.contains(remedy), "{text}");
+    }
+}
+
+/// Whoever adds the missing row trains with all features shifted by one.
+#[test]
+fn nodes_numbered_from_one_are_not_asked_for_another_row() {
+    let place = Place::new();
+    let matrix = place.put("x.npy", npy("<f4", "(3, 1)", &[0; 12]));
+    let text = refusal(&with_nodes(place.put("e.csv", "1,2\n2,3\n"), matrix.clone()));
+    let wanted = "e.csv: line 2: ";
+    assert!(text.contains(wanted) && text.contains("has the rows 0 to 2, none for"), "{text}");
+    assert!(text.contains("number the nodes from 0 (are they from 1?), or give"), "{text}");
+    let text = refusal(&with_nodes(place.put("e.csv", "0,1\n1,9\n"), matrix));
+    assert!(!text.contains("from 1?") && text.contains("from 0, or give the nodes as a"), "{text}");
+}
+
+/// Ids that other programs make of empty cells, and lines that are no edges.
+#[test]
+fn ids_that_are_hardly_meant_are_told() {
+    let place = Place::new();
+    for (text, parts) in [
+        ("source,target\n1,2.0\n2,3.0\n3,1.0\n", ["line 2: the target is `2.0`", "write `2`"]),
+        ("source,target\n1,2\n2,NaN\n3,NaN\n", ["line 3: the target is `NaN`", "remove the edge"]),
+        ("a,0.5,b\nb,1,c\n", ["`column 2` holds numbers", "--source-column 1 --target-column 3"]),
+        (
+            "%%MatrixMarket matrix coordinate real general\n3 5 2\n1 4 0.5\n2 4 1\n",
+            ["is a MatrixMarket file, which is not read", "mmread"],
+        ),
+    ] {
+        let text = refusal(&OwnGraph::new(place.put("e.csv", text)));
+        assert!(text.contains("e.csv: ") && parts.iter().all(|part| text.contains(part)), "{text}");
+    }
+    let total = place.put("t.csv", "source,target\n1,2\n2,3\nTotal,5\n");
+    let understood = load(&OwnGraph::new(total)).unwrap().understood.to_string();
+    let wanted =
+        "t.csv: all ids are whole numbers but `Total` (line 4); if that is no edge, remove";
+    assert!(understood.contains(wanted), "{understood}");
+    // A table of nodes says who is meant.
+    let nodes = place.put("n.csv", "id,x\nNA,1\nDE,2\nFR,3\n");
+    let countries = with_nodes(place.put("c.csv", "NA,DE\nDE,FR\n"), nodes.clone());
+    assert_eq!(load(&countries).unwrap().graph.nodes(), 3);
+    let text = refusal(&with_nodes(place.put("c.csv", "DE,FR\nDE,nan\n"), nodes));
+    assert!(
+        text.contains("c.csv: line 2: the target is `nan`, which stands for an empty"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -229,3 +229,21 @@ fn tables_of_other_programs_are_understood() {
     let told = [&wrong[..], &["--id-column", "name"]].concat();
     assert_eq!(finish(blnn(folder.path()).args(info).args(told)).0, 0);
 }
+
+/// A file that would be another graph than is meant, with what to do about it.
+#[test]
+fn files_that_would_be_misread_are_refused_with_a_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    for (text, wanted) in [
+        ("source,target\n1,2.0\n2,3.0\n", "e.csv: line 2: the target is `2.0`"),
+        ("source,target\n1,2\n2,NaN\n", "e.csv: line 3: the target is `NaN`"),
+        ("who,rating,whom\nann,5,bob\nbob,3,cy\n", "--source-column 1 --target-column 3"),
+        ("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1\n", "scipy.io.mmread"),
+        ("<?xml version='1.0'?>\n<graphml></graphml>\n", "networkx.read_graphml"),
+        ("{\"source\": 1, \"target\": 2}\n", "pandas.read_json"),
+    ] {
+        fs::write(folder.path().join("e.csv"), text).unwrap();
+        let stderr = refusal(blnn(folder.path()).args(["datasets", "info", "e.csv"]));
+        assert!(stderr.contains(wanted), "{text}: {stderr}");
+    }
+}

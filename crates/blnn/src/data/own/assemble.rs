@@ -5,17 +5,18 @@ use std::time::Instant;
 
 use blnn_kernels::{Pattern, Threads};
 
+use super::edge_faults::{EdgesIn, Nodes};
 use super::encoding::{Encoding, Feature, Rule};
 use super::endpoints::EndPoints;
 use super::files::{self, EdgeFile, NodeFile};
 use super::ids::NodeIds;
 use super::known::{Known, Unseen};
-use super::matrices::WholeGraph;
+use super::matrices::{LABELS, WholeGraph};
 use super::node_table::LabelColumn;
 use super::source::Source;
 use super::structural::{self, Structural};
 use super::understood::{FeatureSource, FileNote, IdKind, LabelNote, Understood};
-use super::{Loaded, OwnGraph, Why, name_of, saved};
+use super::{Loaded, OwnGraph, Why, flags, is_label_file, name_of, saved};
 use crate::data::{SelfLoops, undirected};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Features, Graph, Splits};
@@ -59,19 +60,20 @@ pub(super) fn graph(
         saved::check_request(request, saved)?;
     }
     let source = Source::open(&request.edges)?;
+    flags::check_edges(request, source.kind())?;
     let (file, note) = files::edges(&source, &request.columns, threads)?;
     let parts = match file {
         EdgeFile::Benchmark { graph, listed } => {
-            check_alone(request)?;
-            check_features(request)?;
+            flags::check_alone(request, "labels", graph.labelled().is_some())?;
+            flags::check_features(request)?;
             if let Some(saved) = saved {
                 saved::check_width(saved, graph.features())
                     .map_err(|e| e.at(request.edges.display()))?;
             }
-            return Ok(benchmark(*graph, &listed, note));
+            return benchmark(request, *graph, &listed, note);
         }
         EdgeFile::Whole(whole) => {
-            check_alone(request)?;
+            flags::check_alone(request, LABELS, whole.labels.is_some())?;
             whole_parts((request, &source), whole, note, threads)?
         }
         EdgeFile::Edges { ends, nodes } => {
@@ -81,49 +83,31 @@ pub(super) fn graph(
     assemble(request, saved, parts, threads)
 }
 
-/// Refuses tables beside a file that holds everything.
-fn check_alone(request: &OwnGraph) -> Result<()> {
-    let columns = &request.columns;
-    let extra = [
-        ("--nodes", request.nodes.is_some()),
-        ("--label", columns.label.is_some()),
-        ("--id-column", columns.id.is_some()),
-    ];
-    let Some((flag, _)) = extra.iter().find(|(_, given)| *given) else {
-        return Ok(());
-    };
-    let message = format!("holds the nodes and their labels too; leave {flag} out");
-    Err(Error::new(ErrorKind::Config, message).at(request.edges.display()))
-}
-
-/// Refuses to replace the features of a file that is read as a whole.
-fn check_features(request: &OwnGraph) -> Result<()> {
-    let Some(kind) = request.features else {
-        return Ok(());
-    };
-    let message = format!("holds features of its own; leave --features {} out", kind.name());
-    Err(Error::new(ErrorKind::Config, message).at(request.edges.display()))
-}
-
 fn whole_parts(
     (request, source): (&OwnGraph, &Source),
     whole: WholeGraph,
     note: FileNote,
     threads: &Threads,
 ) -> Result<Parts> {
-    let (nodes, member) = whole.nodes;
-    let ids = counting(nodes)?;
+    let (count, array) = whole.nodes;
+    let rows = counting(count)?;
     let mut ends = EndPoints::new();
     ends.push_numbers(whole.edges);
-    let edges = rows_of((request, source), ends, &ids, member, threads)?;
-    let labels = whole.labels.map(|(classes, names)| LabelColumn {
-        name: "node_labels".into(),
-        names,
-        classes: classes.into_iter().map(Some).collect(),
-    });
+    let nodes = Nodes::Rows { array, count, remedy: "" };
+    let edges = rows_of((request, source), ends, &rows, &nodes, threads)?;
+    let ids = whole.ids.unwrap_or(rows);
+    let mut notes = vec![note];
+    let labels = match whole.labels {
+        Some((classes, names)) => Some(LabelColumn {
+            name: LABELS.into(),
+            names,
+            classes: classes.into_iter().map(Some).collect(),
+        }),
+        None => told_labels(request, count, &mut notes)?,
+    };
     let given = whole.features.map_or(Given::None, |x| Given::Matrix(Features::Dense(x)));
     let name = name_of(&request.edges);
-    Ok(Parts { name, notes: vec![note], ids, edges, given, labels, splits: whole.splits })
+    Ok(Parts { name, notes, ids, edges, given, labels, splits: whole.splits })
 }
 
 /// Ids 0, 1, 2 and so on.
@@ -136,11 +120,11 @@ fn rows_of(
     (request, source): (&OwnGraph, &Source),
     ends: EndPoints,
     ids: &NodeIds,
-    nodes: &str,
+    nodes: &Nodes<'_>,
     threads: &Threads,
 ) -> Result<Vec<(u32, u32)>> {
-    ends.into_rows(ids, threads)
-        .map_err(|unknown| files::unknown_end(&unknown, source, &request.columns, nodes))
+    let file = EdgesIn { source, columns: &request.columns };
+    ends.into_rows(ids, threads).map_err(|unknown| file.unknown(&unknown, nodes))
 }
 
 fn edge_parts(
@@ -151,51 +135,18 @@ fn edge_parts(
     note: FileNote,
     threads: &Threads,
 ) -> Result<Parts> {
-    let columns = &request.columns;
     let mut notes = vec![note];
-    let mut labels = None;
-    let (ids, edges, given) = match &request.nodes {
-        None => {
-            check_no_table(request)?;
-            let (ids, edges) = match count {
-                None => ends.into_graph(threads),
-                Some(nodes) => {
-                    let ids = counting(nodes)?;
-                    let edges = rows_of((request, source), ends, &ids, "the matrix", threads)?;
-                    (ids, edges)
-                }
-            };
-            (ids, edges, Given::None)
-        }
+    let found = match &request.nodes {
+        None => edges_alone((request, source), ends, count, &mut notes[0], threads)?,
         Some(path) => {
-            let mut columns = columns.clone();
-            // A file of labels is no column of the table.
-            columns.label = columns.label.filter(|label| !is_label_file(label));
-            let known = saved.map(Known::of);
-            let (file, note) =
-                files::nodes(&Source::open(path)?, &columns, known.as_ref(), threads)?;
+            let (file, note) = node_file(request, path, saved, threads)?;
             notes.push(note);
-            let shown = path.display().to_string();
-            match file {
-                NodeFile::Matrix(features) => {
-                    let ids = counting(features.rows())?;
-                    let edges = rows_of((request, source), ends, &ids, &shown, threads)?;
-                    (ids, edges, Given::Matrix(features))
-                }
-                NodeFile::Table(table) => {
-                    let shown = format!(
-                        "{shown} (its column `{}`; --id-column tells another one)",
-                        table.id_name
-                    );
-                    let edges = rows_of((request, source), ends, &table.ids, &shown, threads)?;
-                    labels = table.label;
-                    (table.ids, edges, Given::Table(table.columns))
-                }
-            }
+            with_nodes((request, source), ends, path, file, threads)?
         }
     };
-    if let Some(path) = columns.label.as_deref().filter(|label| is_label_file(label)) {
-        labels = Some(label_file(Path::new(path), ids.len(), &mut notes)?);
+    let Found { ids, edges, given, mut labels } = found;
+    if let Some(told) = told_labels(request, ids.len(), &mut notes)? {
+        labels = Some(told);
     }
     if ids.len() == 0 {
         let message = "holds no edges";
@@ -205,24 +156,86 @@ fn edge_parts(
     Ok(Parts { name, notes, ids, edges, given, labels, splits: None })
 }
 
-pub(super) fn is_label_file(label: &str) -> bool {
-    Path::new(label).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npy"))
+/// Nodes and edges once it is known which node is which row.
+struct Found {
+    ids: NodeIds,
+    edges: Vec<(u32, u32)>,
+    given: Given,
+    labels: Option<LabelColumn>,
 }
 
-/// Refuses flags about a node table that was not given.
-fn check_no_table(request: &OwnGraph) -> Result<()> {
-    let columns = &request.columns;
-    let label = columns.label.as_deref().filter(|label| !is_label_file(label));
-    let flags = [
-        ("--label", label),
-        ("--id-column", columns.id.as_deref()),
-        ("--skip-column", columns.skip.first().map(String::as_str)),
-    ];
-    let Some((flag, value)) = flags.iter().find_map(|(flag, value)| Some((flag, (*value)?))) else {
-        return Ok(());
+/// The nodes are those that the edges name, or the rows of their matrix.
+fn edges_alone(
+    (request, source): (&OwnGraph, &Source),
+    ends: EndPoints,
+    count: Option<usize>,
+    note: &mut FileNote,
+    threads: &Threads,
+) -> Result<Found> {
+    flags::check_no_table(request)?;
+    let (ids, edges) = match count {
+        None => {
+            note.remarks.extend(EdgesIn { source, columns: &request.columns }.doubt(&ends)?);
+            ends.into_graph(threads)
+        }
+        Some(count) => {
+            let ids = counting(count)?;
+            let nodes = Nodes::Rows { array: "the matrix", count, remedy: "" };
+            let edges = rows_of((request, source), ends, &ids, &nodes, threads)?;
+            (ids, edges)
+        }
     };
-    let message = format!("{flag} {value} is about a table of nodes; name its file with --nodes");
-    Err(Error::new(ErrorKind::Config, message))
+    Ok(Found { ids, edges, given: Given::None, labels: None })
+}
+
+fn node_file(
+    request: &OwnGraph,
+    path: &Path,
+    saved: Option<&Encoding>,
+    threads: &Threads,
+) -> Result<(NodeFile, FileNote)> {
+    let source = Source::open(path)?;
+    flags::check_nodes(request, path, source.kind())?;
+    let mut columns = request.columns.clone();
+    // A file of labels is no column of the table.
+    columns.label = columns.label.filter(|label| !is_label_file(label));
+    files::nodes(&source, &columns, saved.map(Known::of).as_ref(), threads)
+}
+
+fn with_nodes(
+    from: (&OwnGraph, &Source),
+    ends: EndPoints,
+    path: &Path,
+    file: NodeFile,
+    threads: &Threads,
+) -> Result<Found> {
+    let shown = path.display().to_string();
+    match file {
+        NodeFile::Matrix(features) => {
+            let count = features.rows();
+            let ids = counting(count)?;
+            let remedy = ", or give the nodes as a table with their ids";
+            let nodes = Nodes::Rows { array: &shown, count, remedy };
+            let edges = rows_of(from, ends, &ids, &nodes, threads)?;
+            Ok(Found { ids, edges, given: Given::Matrix(features), labels: None })
+        }
+        NodeFile::Table(table) => {
+            let nodes = Nodes::Table { file: shown, column: &table.id_name };
+            let edges = rows_of(from, ends, &table.ids, &nodes, threads)?;
+            let given = Given::Table(table.columns);
+            Ok(Found { ids: table.ids, edges, given, labels: table.label })
+        }
+    }
+}
+
+/// The labels of the file that `--label` names, if it names one.
+fn told_labels(
+    request: &OwnGraph,
+    nodes: usize,
+    notes: &mut Vec<FileNote>,
+) -> Result<Option<LabelColumn>> {
+    let path = request.columns.label.as_deref().filter(|label| is_label_file(label));
+    path.map(|path| label_file(Path::new(path), nodes, notes)).transpose()
 }
 
 fn label_file(path: &Path, nodes: usize, notes: &mut Vec<FileNote>) -> Result<LabelColumn> {
@@ -374,12 +387,22 @@ fn matrix_encoding(width: usize) -> Encoding {
     Encoding { features: (0..width).map(feature).collect() }
 }
 
-/// A gnn-benchmark graph is whole already.
-fn benchmark(graph: Graph, listed: &[(u32, u32)], note: FileNote) -> Loaded {
+/// A gnn-benchmark graph is whole already, but for labels that come in a file of their own.
+fn benchmark(
+    request: &OwnGraph,
+    mut graph: Graph,
+    listed: &[(u32, u32)],
+    note: FileNote,
+) -> Result<Loaded> {
+    let (mut notes, mut label_name) = (vec![note], "labels".to_owned());
+    if let Some(labels) = told_labels(request, graph.nodes(), &mut notes)? {
+        label_name = labels.name;
+        graph = graph.with_some_labels(labels.classes, labels.names)?;
+    }
     let counts = Counts::new(listed, graph.adjacency());
     let ids = if graph.node_ids().is_some() { IdKind::Texts } else { IdKind::Rows };
     let source = FeatureSource::Matrix("positive values as 1, rows divided by their sums");
     let encoding = matrix_encoding(graph.features().cols());
-    let understood = understand(&graph, vec![note], ids, counts, source, "labels");
-    Loaded { graph, understood, encoding }
+    let understood = understand(&graph, notes, ids, counts, source, &label_name);
+    Ok(Loaded { graph, understood, encoding })
 }

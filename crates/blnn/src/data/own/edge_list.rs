@@ -7,11 +7,11 @@ use blnn_kernels::Threads;
 use super::ColumnNames;
 use super::columns::{find_ends, told};
 use super::endpoints::EndPoints;
-use super::header;
 use super::ids::whole_number;
 use super::record::{Separator, Split, split};
 use super::text_edges::TextEdges;
 use super::text_table::{Pieces, Record, TextTable, cut};
+use super::{header, weight_column};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Where the two ends stand in a record.
@@ -46,8 +46,23 @@ pub(crate) fn layout(table: &mut TextTable<'_>, columns: &ColumnNames) -> Result
         );
         return Err(Error::new(ErrorKind::Parse, message));
     }
+    let is_guess = columns.target.is_none() && find_ends(names).is_none() && target == source + 1;
+    if is_guess && weight_column::is_between(table.sample(), source) {
+        return Err(weight_between(table, source));
+    }
     let (width, separator) = (table.width(), table.separator());
     Ok(Layout { ends: [source, target], width, separator })
+}
+
+fn weight_between(table: &TextTable<'_>, source: usize) -> Error {
+    let (name, first) = (table.column_name(source + 1), source + 1);
+    let (second, third) = (first + 1, first + 2);
+    let message = format!(
+        "`{name}` holds numbers and stands between two columns of ids, as a weight does; tell the \
+         ends with --source-column {first} --target-column {third}, or with --source-column {first} \
+         --target-column {second} if these numbers are ids"
+    );
+    Error::new(ErrorKind::Parse, message)
 }
 
 /// The first two columns that do more than number the lines.
@@ -231,6 +246,15 @@ mod tests {
     }
 
     #[test]
+    fn numbers_between_ids_are_what_they_are_told_to_be() {
+        let text = "a,0.5,b\nb,1,c\n";
+        let weights = edges(text, &columns(Some("1"), Some("3"))).unwrap();
+        assert_eq!(weights, [pair("a", "b"), pair("b", "c")]);
+        let ids = edges(text, &columns(Some("1"), Some("2"))).unwrap();
+        assert_eq!(ids, [pair("a", "0.5"), pair("b", "1")]);
+    }
+
+    #[test]
     fn odd_ids_in_the_middle_change_nothing_before_them() {
         let text = "source,target\n1,2\n007,1\n\"x,1\",2\n-5,1\n";
         let wanted = [pair("1", "2"), pair("007", "1"), pair("x,1", "2"), pair("-5", "1")];
@@ -245,6 +269,8 @@ mod tests {
             ("a,b\n1,2\n3,\n", &none, "line 3: the target is empty"),
             ("a,b\n1,2\n3\n", &none, "line 3: has 1 field"),
             ("a,b\n1,2\n", &columns(Some("a"), Some("a")), "both ends"),
+            ("a,0.5,b\nb,1,c\n", &none, "`column 2` holds numbers and stands between two"),
+            ("who;rating;whom\nann;5;bob\nbob;3;cy\n", &none, "--target-column 3, or"),
             ("source,target\n1,2\n", &columns(Some("sorce"), None), "did you mean `source`?"),
         ] {
             let text = edges(text, columns).unwrap_err().to_string();

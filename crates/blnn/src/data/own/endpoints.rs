@@ -13,14 +13,21 @@ pub(crate) enum EndPoints {
     Texts { ids: Interner, pairs: Vec<[u32; 2]> },
 }
 
-/// The end of an edge that names no node.
+/// One end of an edge, to say something of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unknown {
+pub(crate) struct EdgeEnd {
     /// Which edge, from 0.
     pub(crate) edge: usize,
     /// 0 for its source, 1 for its target.
     pub(crate) end: usize,
     pub(crate) id: String,
+}
+
+impl EdgeEnd {
+    /// Which end it is, in words.
+    pub(crate) fn name(&self) -> &'static str {
+        ["source", "target"][self.end]
+    }
 }
 
 impl EndPoints {
@@ -87,7 +94,7 @@ impl EndPoints {
         self,
         nodes: &NodeIds,
         threads: &Threads,
-    ) -> Result<Vec<(u32, u32)>, Unknown> {
+    ) -> Result<Vec<(u32, u32)>, EdgeEnd> {
         match self {
             Self::Texts { ids, pairs } => {
                 let rows: Vec<Option<u32>> = ids.iter().map(|id| nodes.row_of_text(id)).collect();
@@ -115,7 +122,7 @@ impl EndPoints {
                     });
                     for (_, part) in parts {
                         let before = edges.len();
-                        edges.extend(part.map_err(|fault: Unknown| Unknown {
+                        edges.extend(part.map_err(|fault: EdgeEnd| EdgeEnd {
                             edge: before + fault.edge,
                             ..fault
                         })?);
@@ -133,9 +140,9 @@ fn resolve<T: Copy>(
     pair: [T; 2],
     row: impl Fn(T) -> Option<u32>,
     text: impl Fn(T) -> String,
-) -> Result<(u32, u32), Unknown> {
+) -> Result<(u32, u32), EdgeEnd> {
     let find =
-        |end: usize| row(pair[end]).ok_or_else(|| Unknown { edge, end, id: text(pair[end]) });
+        |end: usize| row(pair[end]).ok_or_else(|| EdgeEnd { edge, end, id: text(pair[end]) });
     Ok((find(0)?, find(1)?))
 }
 
@@ -204,9 +211,9 @@ mod tests {
         let nodes = NodeIds::of_numbers(vec![1, 2]).unwrap();
         let threads = Threads::new(1);
         let unknown = read(&[("1", "2"), ("2", "3")]).into_rows(&nodes, &threads).unwrap_err();
-        assert_eq!(unknown, Unknown { edge: 1, end: 1, id: "3".into() });
+        assert_eq!(unknown, EdgeEnd { edge: 1, end: 1, id: "3".into() });
         let unknown = read(&[("1", "2"), ("x", "1")]).into_rows(&nodes, &threads).unwrap_err();
-        assert_eq!(unknown, Unknown { edge: 1, end: 0, id: "x".into() });
+        assert_eq!(unknown, EdgeEnd { edge: 1, end: 0, id: "x".into() });
     }
 
     proptest! {

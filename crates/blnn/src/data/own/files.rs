@@ -5,9 +5,9 @@ use std::path::Path;
 use blnn_kernels::Threads;
 
 use super::encoding::Encoding;
-use super::endpoints::{EndPoints, Unknown};
+use super::endpoints::EndPoints;
 use super::known::Known;
-use super::matrices::{Classes, SparseMatrix, WholeGraph, named_classes, pairs};
+use super::matrices::{Classes, SPARSE, SparseMatrix, WHOLE, WholeGraph, named_classes, pairs};
 use super::node_table::NodeTable;
 use super::parquet_table::ParquetTable;
 use super::source::{Kind, Reader, Source};
@@ -26,6 +26,22 @@ fn parse(message: impl Into<String>) -> Error {
 fn archive(source: &Source) -> Result<Archive<Reader>> {
     Archive::open(source.reader()?, source.length()?)
 }
+
+/// What archives in the layout of gnn-benchmark hold.
+const BENCHMARK: [&str; 12] = [
+    "adj_data",
+    "adj_indices",
+    "adj_indptr",
+    "adj_shape",
+    "attr_data",
+    "attr_indices",
+    "attr_indptr",
+    "attr_shape",
+    "attr_names",
+    "labels",
+    "class_names",
+    "node_names",
+];
 
 /// What the file of the edges holds.
 pub(super) enum EdgeFile {
@@ -94,7 +110,7 @@ fn text_edges(
     let [source, target] = layout.ends.map(|place| table.column_name(place));
     let names: Vec<String> = (0..table.width()).map(|place| table.column_name(place)).collect();
     let mut remarks = table.remarks().to_vec();
-    remarks.extend(passed_over(&names, layout.ends));
+    remarks.extend(other_columns(&names, layout.ends));
     let read_as = format!("{}; `{source}` → `{target}`", about_text(&table));
     Ok((EdgeFile::Edges { ends, nodes: None }, Told { read_as, remarks }))
 }
@@ -110,17 +126,27 @@ fn about_text(table: &TextTable<'_>) -> String {
 }
 
 /// What is said of columns beside the two ends.
-fn passed_over(names: &[String], ends: [usize; 2]) -> Option<String> {
-    const SHOWN: usize = 8;
+fn other_columns(names: &[String], ends: [usize; 2]) -> Option<String> {
     let others = names.iter().enumerate().filter(|(place, _)| !ends.contains(place));
-    let others: Vec<String> = others.map(|(_, name)| format!("`{name}`")).collect();
-    let more = others.len().saturating_sub(SHOWN);
-    let shown = others.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let others: Vec<&str> = others.map(|(_, name)| name.as_str()).collect();
+    passed_over(&others, "columns beside the two ends, such as weights, are not used")
+}
+
+/// What is said of members of an archive that nobody reads.
+fn other_members(archive: &Archive<Reader>, known: &[&str]) -> Vec<String> {
+    let mut members = archive.members();
+    members.sort_unstable();
+    let is_known = |member: &str| known.contains(&member);
+    let others: Vec<&str> = members.iter().map(String::as_str).filter(|m| !is_known(m)).collect();
+    passed_over(&others, &format!("known are {}", known.join(", "))).into_iter().collect()
+}
+
+fn passed_over(names: &[&str], why: &str) -> Option<String> {
+    const SHOWN: usize = 8;
+    let more = names.len().saturating_sub(SHOWN);
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    let remark = format!(
-        "passed over: {shown}{more} (columns beside the two ends, such as weights, are not used)"
-    );
-    (!others.is_empty()).then_some(remark)
+    (!names.is_empty()).then(|| format!("passed over: {}{more} ({why})", shown.join(", ")))
 }
 
 fn parquet_edges(source: &Source, columns: &ColumnNames) -> Result<(EdgeFile, Told)> {
@@ -128,7 +154,7 @@ fn parquet_edges(source: &Source, columns: &ColumnNames) -> Result<(EdgeFile, To
     let (ends, places) = table.edges(columns)?;
     let [source, target] = places.map(|place| &table.names()[place]);
     let read_as = format!("parquet; `{source}` → `{target}`");
-    let remarks = passed_over(table.names(), places).into_iter().collect();
+    let remarks = other_columns(table.names(), places).into_iter().collect();
     Ok((EdgeFile::Edges { ends, nodes: None }, Told { read_as, remarks }))
 }
 
@@ -136,18 +162,21 @@ fn npz_edges(source: &Source) -> Result<(EdgeFile, Told)> {
     let mut archive = archive(source)?;
     if archive.has("adj_shape") || archive.has("adj_indptr") {
         let (graph, listed) = npz::read_archive(&name_of(source.path()), &mut archive)?;
-        let graph = Box::new(graph);
-        return Ok((EdgeFile::Benchmark { graph, listed }, "gnn-benchmark archive".into()));
+        let remarks = other_members(&archive, &BENCHMARK);
+        let told = Told { read_as: "gnn-benchmark archive".into(), remarks };
+        return Ok((EdgeFile::Benchmark { graph: Box::new(graph), listed }, told));
     }
     if archive.has("edges") {
         let graph = WholeGraph::read(&mut archive)?;
         let read_as = format!("archive of edges and {}", graph.nodes.1);
-        return Ok((EdgeFile::Whole(graph), read_as.into()));
+        let remarks = other_members(&archive, &WHOLE);
+        return Ok((EdgeFile::Whole(graph), Told { read_as, remarks }));
     }
     if archive.has("format") && archive.has("shape") {
         let (ends, nodes) = SparseMatrix::read(&mut archive)?.into_edges()?;
-        let file = EdgeFile::Edges { ends, nodes: Some(nodes) };
-        return Ok((file, "SciPy sparse matrix, an edge for every entry that is not 0".into()));
+        let read_as = "SciPy sparse matrix, an edge for every entry that is not 0".into();
+        let remarks = other_members(&archive, &SPARSE);
+        return Ok((EdgeFile::Edges { ends, nodes: Some(nodes) }, Told { read_as, remarks }));
     }
     let mut members = archive.members();
     members.sort_unstable();
@@ -205,47 +234,6 @@ fn text_nodes(
     let read_as = format!("{}; ids in `{}`", about_text(&table), nodes.id_name);
     let remarks = table.remarks().to_vec();
     Ok((NodeFile::Table(nodes), Told { read_as, remarks }))
-}
-
-/// What is said of an edge whose end is no node.
-pub(super) fn unknown_end(
-    unknown: &Unknown,
-    edges: &Source,
-    columns: &ColumnNames,
-    nodes: &str,
-) -> Error {
-    let place = place_of_edge(unknown.edge, edges, columns);
-    let end = ["source", "target"][unknown.end];
-    let id = &unknown.id;
-    let hint = if id.ends_with(".0") {
-        "; ids with a fraction come from a table with empty cells, write them as whole numbers"
-    } else if unknown.edge == 0 && place == "line 1" {
-        "; if this line is a header, name its columns with --source-column and --target-column"
-    } else {
-        ""
-    };
-    let message = format!(
-        "the {end} `{id}` is not among the ids of {nodes}; add it there or remove the edge{hint}"
-    );
-    parse(message).at(place).at(edges.path().display())
-}
-
-/// Where an edge stands in its file, as people count.
-fn place_of_edge(edge: usize, source: &Source, columns: &ColumnNames) -> String {
-    let line = || -> Result<usize> {
-        let mut table = TextTable::open(source)?;
-        edge_list::layout(&mut table, columns)?;
-        let header = usize::from(table.header().is_some());
-        TextTable::open(source)?.line_of_record(edge + header)
-    };
-    match source.kind() {
-        Kind::Text => match line() {
-            Ok(line) => format!("line {line}"),
-            Err(_) => format!("edge {}", edge + 1),
-        },
-        Kind::Parquet => format!("row {}", edge + 1),
-        Kind::Npz | Kind::Npy => format!("edge {}", edge + 1),
-    }
 }
 
 /// Classes of nodes from a `.npy` vector: integers, names or flags, numbered in their order.

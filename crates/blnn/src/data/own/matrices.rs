@@ -3,13 +3,14 @@
 //! | archive | members |
 //! |---|---|
 //! | SciPy's `save_npz` (`csr`, `csc`, `coo`) | `format`, `shape`, `data` and `indices`, `indptr` or `row`, `col` |
-//! | a graph in one file | `edges` (`e × 2`), `node_features` (`n × f`) or `node_labels` (`n`) or both, optionally `train_masks`, `val_masks`, `test_masks` (`splits × n`) |
+//! | a graph in one file | `edges` (`e × 2`), `node_features` (`n × f`) or `node_labels` (`n`) or both, optionally `node_ids` (`n`), `train_masks`, `val_masks`, `test_masks` (`splits × n`) |
 
 use std::io::{Read, Seek};
 
 use blnn_kernels::{Csr, Matrix, Pattern};
 
 use super::endpoints::EndPoints;
+use super::ids::{IdColumn, NodeIds};
 use crate::data::npy::{Array, Values};
 use crate::data::npz::{Archive, Positions};
 use crate::error::{Error, ErrorKind, Result};
@@ -159,6 +160,8 @@ pub(crate) struct WholeGraph {
     pub(crate) features: Option<Matrix>,
     pub(crate) labels: Option<Classes>,
     pub(crate) splits: Option<Splits>,
+    /// How the nodes are called, if not by their rows.
+    pub(crate) ids: Option<NodeIds>,
 }
 
 impl WholeGraph {
@@ -179,12 +182,59 @@ impl WholeGraph {
             }
         };
         let splits = splits(archive, nodes.0)?;
-        Ok(Self { edges, nodes, features, labels, splits })
+        let ids = archive.member(IDS, false)?.map(|array| node_ids(&array, nodes.0));
+        let ids = ids.transpose().map_err(|e| e.at(IDS))?;
+        Ok(Self { edges, nodes, features, labels, splits, ids })
     }
 }
 
 const FEATURES: &str = "node_features";
-const LABELS: &str = "node_labels";
+pub(crate) const LABELS: &str = "node_labels";
+const IDS: &str = "node_ids";
+const MASKS: [&str; 3] = ["train_masks", "val_masks", "test_masks"];
+/// What is read of an archive that holds a whole graph.
+pub(crate) const WHOLE: [&str; 7] = ["edges", FEATURES, LABELS, IDS, MASKS[0], MASKS[1], MASKS[2]];
+/// What SciPy saves of a matrix.
+pub(crate) const SPARSE: [&str; 8] =
+    ["format", "shape", "data", "indices", "indptr", "row", "col", "_is_array"];
+
+/// How the rows are called; edges count rows, whatever their names.
+fn node_ids(array: &Array, nodes: usize) -> Result<NodeIds> {
+    let texts: Vec<String> = match array.values() {
+        Values::Int(values) => values.iter().map(i64::to_string).collect(),
+        Values::Text(texts) => texts.clone(),
+        _ => return Err(parse("are not integers or texts; convert them, as with ids.astype(str)")),
+    };
+    if texts.len() != nodes {
+        let message = format!("has {} ids for {nodes} nodes", texts.len());
+        return Err(Error::new(ErrorKind::Shape, message));
+    }
+    if let Some(row) = texts.iter().position(String::is_empty) {
+        return Err(parse(format!("the id of row {row} is empty; fill it in")));
+    }
+    let mut column = IdColumn::new();
+    let repeated = texts.iter().position(|id| !column.push(id));
+    let ids = repeated.map_or_else(|| column.finish(), Err).map_err(|row| {
+        parse(format!("the id `{}` of row {row} stands before; ids must differ", texts[row]))
+    })?;
+    check_order(&ids)?;
+    Ok(ids)
+}
+
+/// Refuses ids that edges may mean in place of the rows without anybody noticing.
+fn check_order(ids: &NodeIds) -> Result<()> {
+    let NodeIds::Numbers { ids: numbers, .. } = ids else {
+        return Ok(());
+    };
+    let is_row = |&id: &i64| usize::try_from(id).is_ok_and(|row| row < numbers.len());
+    if ids.names().is_none() || !numbers.iter().all(is_row) {
+        return Ok(());
+    }
+    Err(parse(
+        "are the numbers of the rows in another order, and edges count rows; sort the rows by \
+         them, or put a letter before each",
+    ))
+}
 
 /// The class of each row, and the names of the classes if they are not numbered from 0.
 pub type Classes = (Vec<u32>, Vec<String>);
@@ -227,20 +277,19 @@ fn numbered<T: Ord + ToString>(values: &[T]) -> Classes {
 }
 
 fn splits<R: Read + Seek>(archive: &mut Archive<R>, nodes: usize) -> Result<Option<Splits>> {
-    const NAMES: [&str; 3] = ["train_masks", "val_masks", "test_masks"];
     let mut found = Vec::new();
-    for name in NAMES {
+    for name in MASKS {
         found.extend(archive.member(name, false)?.map(|array| (name, array)));
     }
     if found.is_empty() {
         return Ok(None);
     }
-    if found.len() < NAMES.len() {
+    if found.len() < MASKS.len() {
         let present: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
         return Err(parse(format!(
             "has {} but not all of {}; add what is missing or leave all of them out",
             present.join(", "),
-            NAMES.join(", ")
+            MASKS.join(", ")
         )));
     }
     let mut masks = Vec::new();

@@ -24,10 +24,13 @@ mod assemble;
 pub mod bytes;
 mod chunks;
 mod columns;
+mod doubts;
+mod edge_faults;
 mod edge_list;
 mod encoding;
 mod endpoints;
 mod files;
+mod flags;
 mod foreign;
 mod header;
 mod ids;
@@ -44,6 +47,7 @@ mod structural;
 mod text_edges;
 mod text_table;
 mod understood;
+mod weight_column;
 
 use std::path::{Path, PathBuf};
 
@@ -91,7 +95,7 @@ impl OwnGraph {
         let absolute =
             |path: &Path| std::path::absolute(path).map_err(|e| Error::io("find", path, e));
         let mut columns = self.columns.clone();
-        if let Some(file) = columns.label.as_deref().filter(|label| assemble::is_label_file(label))
+        if let Some(file) = columns.label.as_deref().filter(|label| is_label_file(label))
         {
             columns.label = Some(absolute(Path::new(file))?.display().to_string());
         }
@@ -106,7 +110,7 @@ impl OwnGraph {
     /// The files.
     pub fn paths(&self) -> Vec<&Path> {
         let label = self.columns.label.as_deref();
-        let label = label.filter(|label| assemble::is_label_file(label)).map(Path::new);
+        let label = label.filter(|label| is_label_file(label)).map(Path::new);
         [Some(self.edges.as_path()), self.nodes.as_deref(), label].into_iter().flatten().collect()
     }
 }
@@ -194,6 +198,11 @@ pub fn read(request: &OwnGraph, threads: &Threads) -> Result<Loaded> {
 /// ```
 pub fn read_as(request: &OwnGraph, encoding: &Encoding, threads: &Threads) -> Result<Loaded> {
     assemble::graph(request, Some(encoding), threads)
+}
+
+/// Whether `--label` names a file of classes and no column.
+fn is_label_file(label: &str) -> bool {
+    Path::new(label).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npy"))
 }
 
 /// The name of a graph after its file: without folders and endings.

@@ -217,7 +217,8 @@ impl Understood {
     fn labels_line(&self) -> String {
         const SHOWN: usize = 6;
         let Some(labels) = &self.labels else {
-            return "none, so no scores (name their column with --label)".into();
+            return "none, so no scores (--label tells their column, or a .npy file of them)"
+                .into();
         };
         let count = labels.classes.len();
         let shown = labels.classes.iter().take(SHOWN);
