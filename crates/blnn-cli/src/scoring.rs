@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use blnn::eval::{
-    EvalPlan, Protocol, Summary, Task, VALIDATION_ACCURACY as VALIDATION, check_labels, evaluate,
-};
+use blnn::eval::{EvalPlan, Protocol, Summary, Task, VALIDATION_ACCURACY as VALIDATION, evaluate};
 use blnn::{EpochScores, Graph, Labelled, Record, SplitAccuracies, Splits};
 use blnn_kernels::{Matrix, Threads};
 use serde::Serialize;
+
+use crate::output::note;
 
 /// Scores by name, in percent, as `metrics.jsonl` holds them.
 pub(crate) type Named = BTreeMap<String, f64>;
@@ -48,11 +48,12 @@ pub(crate) struct Scoring<'g> {
 }
 
 impl<'g> Scoring<'g> {
-    /// Scoring as the user asked for: `every` is the flag as given. Without the flag, a graph
-    /// whose labels cannot be scored is trained all the same.
+    /// Scoring as the user asked for: `every` is the flag as given. Tasks that the labels do not
+    /// allow are told and left out. Without the flag, a graph whose labels cannot be scored at all
+    /// is trained all the same.
     ///
     /// # Errors
-    /// If scores were asked for and the graph has no labels, or too few to score.
+    /// If scores were asked for and the graph has no labels, or none that can be scored.
     pub(crate) fn wanted(
         graph: &'g Graph,
         epochs: usize,
@@ -62,7 +63,7 @@ impl<'g> Scoring<'g> {
         if every == Some(0) {
             return Ok(Wanted::Nothing);
         }
-        let plan = EvalPlan {
+        let mut plan = EvalPlan {
             tasks: vec![Task::Classify, Task::Cluster, Task::Similar],
             // The paper's protocol sets nodes aside by which a split can choose its epoch honestly.
             protocol: Protocol::Both,
@@ -76,10 +77,15 @@ impl<'g> Scoring<'g> {
             );
             return Ok(Wanted::Nothing);
         };
-        if let Err(error) = check_labels(&labels.classes, graph.splits(), &plan) {
-            let refused = every.is_some();
-            anyhow::ensure!(!refused, error.at("--eval-every"));
-            return Ok(Wanted::Impossible(error.to_string()));
+        let named = |place: usize| {
+            let (node, class) = (labels.nodes[place], labels.classes[place] as usize);
+            let id = graph.node_ids().map(|ids| &ids[node]);
+            [called(graph.class_names().get(class), class), called(id, node)]
+        };
+        match keep_possible(&mut plan, &labels.classes, graph.splits(), &named) {
+            Ok(faults) => faults.iter().for_each(|fault| note(format_args!("not scored: {fault}"))),
+            Err(error) if every.is_some() => anyhow::bail!(error.at("--eval-every")),
+            Err(error) => return Ok(Wanted::Impossible(error.to_string())),
         }
         Ok(Wanted::Scores(Self {
             every,
@@ -109,6 +115,30 @@ impl<'g> Scoring<'g> {
         let scores = evaluate(embeddings, classes, splits, &self.plan, threads, &mut |_| {})?;
         Ok(scores.of_an_epoch())
     }
+}
+
+/// Takes the tasks out of the plan that the labels do not allow, and gives the reason of each.
+///
+/// # Errors
+/// If no task is left.
+pub(crate) fn keep_possible(
+    plan: &mut EvalPlan,
+    labels: &[u32],
+    splits: Option<&Splits>,
+    named: &dyn Fn(usize) -> [String; 2],
+) -> blnn::Result<Vec<blnn::Error>> {
+    let (impossible, mut faults): (Vec<Task>, Vec<blnn::Error>) =
+        plan.faults(labels, splits, named)?.into_iter().unzip();
+    if impossible.len() == plan.tasks.len() {
+        return Err(faults.swap_remove(0));
+    }
+    plan.tasks.retain(|task| !impossible.contains(task));
+    Ok(faults)
+}
+
+/// What people call a class or a node: its name, or else its number.
+pub(crate) fn called(name: Option<&String>, number: usize) -> String {
+    name.map_or_else(|| number.to_string(), |name| format!("`{name}`"))
 }
 
 /// Some rows of a matrix.

@@ -13,6 +13,7 @@
 //! ```
 
 mod columns;
+mod names;
 mod text;
 
 use std::fs;
@@ -24,11 +25,12 @@ use blnn_kernels::Matrix;
 use crate::data::npy::{self, Array, Values};
 use crate::data::npz::Archive;
 use crate::error::{Error, ErrorKind, Result};
+use names::ID_NAMES;
 
-/// The names that columns and members with ids go by, the likeliest first.
-const ID_NAMES: [&str; 8] = ["id", "ids", "node_id", "node_ids", "node", "name", "names", "word"];
 /// The names of the member of an archive that holds the vectors.
 const VECTOR_NAMES: [&str; 6] = ["embeddings", "embedding", "vectors", "x", "z", "arr_0"];
+/// Columns that are left out and told by their names; of more the number is told.
+const MOST_TOLD: usize = 6;
 
 /// Embeddings, one row a node.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,19 +39,33 @@ pub struct Vectors {
     pub matrix: Matrix,
     /// The name of each row, if the file says.
     pub ids: Option<Vec<String>>,
+    /// Columns of the file that are neither, each with the reason: "`y` (called as the classes
+    /// are)".
+    pub left_out: Vec<String>,
 }
 
-/// Reads the file at `path`. Where it holds no ids, [`ids_beside`] may find some.
+impl Vectors {
+    /// What to tell of the columns that are left out, if there are any.
+    pub fn omissions(&self) -> Option<String> {
+        let (shown, more) = self.left_out.split_at(self.left_out.len().min(MOST_TOLD));
+        let more = (!more.is_empty()).then(|| format!(" and {} more columns", more.len()));
+        (!shown.is_empty())
+            .then(|| format!("left out {}{}", shown.join(", "), more.unwrap_or_default()))
+    }
+}
+
+/// Reads the file at `path`. Where it holds no ids, [`ids_beside`] may find some. A column that is
+/// called `label`, as that of the classes, is no part of the vectors.
 ///
 /// # Errors
 /// If the file cannot be read or holds no matrix.
-pub fn read_file(path: &Path) -> Result<Vectors> {
+pub fn read_file(path: &Path, label: Option<&str>) -> Result<Vectors> {
     if path.is_dir() {
         let message = format!("{} is a folder; name the file of embeddings in it", path.display());
         return Err(Error::new(ErrorKind::Dataset, message));
     }
     let bytes = fs::read(path).map_err(|e| Error::io("read", path, e))?;
-    from_bytes(&bytes).map_err(|e| e.at(path.display()))
+    read_bytes(&bytes, label).map_err(|e| e.at(path.display()))
 }
 
 /// The ids of the `rows` embeddings in the file at `path`, from the file beside it if there is one,
@@ -99,29 +115,28 @@ fn listed_ids(text: &str, rows: usize) -> Result<Vec<String>> {
 /// # Errors
 /// If they hold no matrix.
 pub fn from_bytes(bytes: &[u8]) -> Result<Vectors> {
+    read_bytes(bytes, None)
+}
+
+fn read_bytes(bytes: &[u8], label: Option<&str>) -> Result<Vectors> {
     if bytes.starts_with(b"\x93NUMPY") {
-        return Ok(Vectors { matrix: npy::from_bytes(bytes)?.into_matrix()?, ids: None });
+        let matrix = npy::from_bytes(bytes)?.into_matrix()?;
+        return Ok(Vectors { matrix, ids: None, left_out: Vec::new() });
     }
     if bytes.starts_with(b"PK") {
         return archive(Archive::open(Cursor::new(bytes), bytes.len() as u64)?);
     }
     if bytes.starts_with(b"PAR1") {
-        return columns::read(bytes::Bytes::copy_from_slice(bytes));
+        return columns::read(bytes::Bytes::copy_from_slice(bytes), label);
     }
     if bytes.starts_with(&[0x1f, 0x8b]) {
         return Err(parse("is compressed by gzip; unpack it first, as with `gunzip`"));
     }
-    text::read(bytes)
+    text::read(bytes, label)
 }
 
 fn parse(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Parse, message)
-}
-
-/// Whether a column's name says that it holds ids. The index of a data frame has none, or this.
-fn is_id_name(name: &str) -> bool {
-    let name = name.trim().to_lowercase();
-    ID_NAMES.contains(&name.as_str()) || name.is_empty() || name.starts_with("__index_level_")
 }
 
 fn archive<R: Read + Seek>(mut archive: Archive<R>) -> Result<Vectors> {
@@ -143,7 +158,7 @@ fn archive<R: Read + Seek>(mut archive: Archive<R>) -> Result<Vectors> {
         None => None,
     };
     check_ids(matrix.rows(), ids.as_ref())?;
-    Ok(Vectors { matrix, ids })
+    Ok(Vectors { matrix, ids, left_out: Vec::new() })
 }
 
 fn texts(array: Array) -> Result<Vec<String>> {
@@ -195,7 +210,7 @@ mod tests {
                 let graph = graph(&ids, labelled);
                 let embedding = Embedding::new(&vectors, &graph, &provenance).unwrap();
                 let paths = embedding.write(format, folder.path()).unwrap();
-                let back = read_file(&paths[0]).unwrap();
+                let back = read_file(&paths[0], None).unwrap();
                 assert_eq!(back.matrix, vectors, "{}", format.name());
                 let beside = ids_beside(&paths[0], 4).unwrap().map(|(_, ids)| ids);
                 let wanted = match format {
@@ -214,13 +229,13 @@ mod tests {
         let mut bytes = Vec::new();
         npy::write_f32_matrix(&mut bytes, &Matrix::zeros(2, 2)).unwrap();
         fs::write(&path, &bytes).unwrap();
-        assert_eq!(read_file(&path).unwrap().ids, None);
+        assert_eq!(read_file(&path, None).unwrap().ids, None);
         assert_eq!(ids_beside(&path, 2).unwrap(), None);
         fs::write(folder.path().join("node_ids.txt"), "a\nb\nc\nd\n").unwrap();
         let error = ids_beside(&path, 2).unwrap_err().to_string();
         assert!(error.contains("node_ids.txt: 4 ids for 2 embeddings"), "{error}");
-        assert!(read_file(folder.path()).unwrap_err().to_string().contains("is a folder"));
-        assert!(read_file(&folder.path().join("absent.csv")).is_err());
+        assert!(read_file(folder.path(), None).unwrap_err().to_string().contains("is a folder"));
+        assert!(read_file(&folder.path().join("absent.csv"), None).is_err());
     }
 
     fn npz(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
@@ -251,6 +266,16 @@ mod tests {
         npy::write_i64(&mut short, &[7]).unwrap();
         let error = from_bytes(&npz(&[("x", matrix), ("ids", short)])).unwrap_err().to_string();
         assert!(error.contains("1 ids for 2 embeddings"), "{error}");
+    }
+
+    #[test]
+    fn what_is_left_out_is_told_in_a_line() {
+        let found = from_bytes(b"id,label,x\na,1,2\n").unwrap();
+        assert_eq!(found.omissions().unwrap(), "left out `label` (called as the classes are)");
+        let many = vec!["`c`".to_owned(); 9];
+        let told = Vectors { left_out: many, ..found.clone() }.omissions().unwrap();
+        assert_eq!(told, "left out `c`, `c`, `c`, `c`, `c`, `c` and 3 more columns");
+        assert_eq!(Vectors { left_out: Vec::new(), ..found }.omissions(), None);
     }
 
     #[test]

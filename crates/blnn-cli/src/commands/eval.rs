@@ -1,5 +1,6 @@
 //! `blnn eval`: score embeddings, ours or another tool's.
 
+use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,8 +8,8 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use blnn::Splits;
-use blnn::data::own::ColumnNames;
-use blnn::eval::{EvalPlan, Progress, Protocol, Scores, Task, check_labels, evaluate};
+use blnn::data::own::{ColumnNames, Encoding, Rule};
+use blnn::eval::{EvalPlan, Progress, Protocol, Scores, Task, evaluate};
 use blnn::vectors::{self, Vectors};
 use blnn_kernels::Threads;
 use clap::{Args, ValueEnum};
@@ -16,6 +17,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::eval_nodes::{Nodes, Placed};
 use super::eval_report::{self, Scored};
+use crate::output::{note, shell_word};
+use crate::scoring::keep_possible;
 
 /// Score embeddings on the paper's tasks.
 ///
@@ -47,12 +50,15 @@ pub(crate) struct EvalArgs {
     /// name its column with --label), or a graph (a name or a file)
     ///
     /// A table or a graph is matched by the ids in the file of the embeddings, or in the
-    /// `node_ids.txt` or `….metadata.tsv` beside it, and row by row if there are none. A graph that
-    /// comes with splits, as WikiCS does, is classified on those.
+    /// `node_ids.txt` or `….metadata.tsv` beside it, and row by row if there are none, or the graph
+    /// has none. Nodes that the table does not list are not scored. A graph that comes with splits,
+    /// as WikiCS does, is classified on those.
     #[arg(long, value_name = "LABELS.npy|TABLE|GRAPH")]
     labels: String,
 
     /// The column of the table of nodes that holds the classes
+    ///
+    /// A column of that name beside the embeddings is no part of them.
     #[arg(long, value_name = "COLUMN")]
     label: Option<String>,
 
@@ -64,8 +70,9 @@ pub(crate) struct EvalArgs {
     #[arg(long, requires = "label")]
     no_header: bool,
 
-    /// What to score, separated by commas
-    #[arg(long, value_delimiter = ',', default_value = "classify,cluster,similar,compactness")]
+    /// What to score, separated by commas [default: of classify, cluster, similar and compactness
+    /// whatever the labels allow]
+    #[arg(long, value_delimiter = ',')]
     tasks: Vec<Task>,
 
     /// Number of random splits of the classification
@@ -113,19 +120,13 @@ enum Format {
 }
 
 pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<ExitCode> {
-    let plan = EvalPlan {
-        tasks: args.tasks.clone(),
-        splits: args.splits,
-        repeats: args.repeats,
-        protocol: args.protocol,
-        seed: args.seed,
-    };
     let nodes = read_nodes(args)?;
-    check_labels(&nodes.known_labels(), nodes.splits.as_ref(), &plan)
-        .map_err(|e| e.at(&args.labels))?;
+    let files = read_embeddings(args, &nodes)?;
+    // Two files are of the same nodes.
+    let plan = plan(args, &nodes, &files[0].1)?;
     let threads = Threads::new(args.threads.into());
     let mut scored = Vec::new();
-    for file in read_embeddings(args, &nodes)? {
+    for file in files {
         scored.push(score(file, nodes.splits.as_ref(), &plan, &threads)?);
     }
     let out = &mut io::stdout().lock();
@@ -135,6 +136,28 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<ExitCode> {
         Format::Csv => eval_report::csv(out, &scored)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is scored: the tasks that were asked for, or all that the labels allow.
+fn plan(args: &EvalArgs, nodes: &Nodes, placed: &Placed) -> blnn::Result<EvalPlan> {
+    let mut plan = EvalPlan {
+        tasks: if args.tasks.is_empty() { Task::ALL.to_vec() } else { args.tasks.clone() },
+        splits: args.splits,
+        repeats: args.repeats,
+        protocol: args.protocol,
+        seed: args.seed,
+    };
+    let (labels, splits) = (&placed.labels, nodes.splits.as_ref());
+    let named = |place: usize| nodes.words(placed.nodes[place]);
+    let located = |error: blnn::Error| error.at(&args.labels);
+    if args.tasks.is_empty() {
+        for fault in keep_possible(&mut plan, labels, splits, &named).map_err(located)? {
+            note(format_args!("{}: not scored: {fault}", args.labels));
+        }
+        return Ok(plan);
+    }
+    let faults = plan.faults(labels, splits, &named).map_err(located)?;
+    faults.into_iter().next().map_or(Ok(plan), |(_, fault)| Err(located(fault)))
 }
 
 fn read_nodes(args: &EvalArgs) -> anyhow::Result<Nodes> {
@@ -156,7 +179,8 @@ fn read_nodes(args: &EvalArgs) -> anyhow::Result<Nodes> {
 
 /// Reads the one or two files of embeddings; two must be of the same nodes, to be compared.
 fn read_embeddings(args: &EvalArgs, nodes: &Nodes) -> anyhow::Result<Vec<(String, Placed)>> {
-    let read = |path: &PathBuf| Ok((path.display().to_string(), vectors::read_file(path)?));
+    let label = args.label.as_deref();
+    let read = |path: &PathBuf| Ok((path.display().to_string(), read_vectors(path, label)?));
     let place = |(name, vectors): (String, Vectors)| {
         let placed = nodes.place(Path::new(&name), vectors)?;
         Ok((name, placed))
@@ -181,6 +205,37 @@ fn read_embeddings(args: &EvalArgs, nodes: &Nodes) -> anyhow::Result<Vec<(String
         );
     }
     Ok(placed)
+}
+
+/// Reads a file of embeddings and says on stderr what must be known of it.
+fn read_vectors(path: &Path, label: Option<&str>) -> blnn::Result<Vectors> {
+    let vectors = vectors::read_file(path, label)?;
+    if let Some(told) = vectors.omissions() {
+        note(format_args!("{}: {told}", path.display()));
+    }
+    if let Some(label) = label.filter(|label| was_feature(path, label)) {
+        note(format_args!(
+            "warning: {}: the run was trained with the column `{label}` as a feature, so the scores \
+             say nothing; train with --label {}",
+            path.display(),
+            shell_word(Path::new(label))
+        ));
+    }
+    Ok(vectors)
+}
+
+/// Whether the run that the embeddings lie in made a feature of the column.
+fn was_feature(embeddings: &Path, label: &str) -> bool {
+    let file = embeddings.with_file_name("features.json");
+    // Other programs may have files of that name, which say nothing of a column.
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let Ok(Encoding { features }) = serde_json::from_str(&text) else {
+        return false;
+    };
+    features.iter().any(|feature| match &feature.rule {
+        Rule::Number { column, .. } | Rule::Text { column, .. } => column == label,
+        Rule::Matrix | Rule::Structure { .. } => false,
+    })
 }
 
 fn score(

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use blnn::data::own::ColumnNames;
 use blnn::vectors::{self, Vectors};
 use blnn::{Splits, data};
@@ -12,13 +12,15 @@ use blnn_kernels::Matrix;
 
 use super::load_graph;
 use crate::output::{grouped, note};
-use crate::scoring::take_rows;
+use crate::scoring::{called, take_rows};
 
 /// The nodes' classes, as far as they have one, and the public splits of their data set.
 pub(super) struct Nodes {
     pub(super) labels: Vec<Option<u32>>,
     pub(super) splits: Option<Splits>,
     ids: Ids,
+    /// What the classes are called, if they have names.
+    classes: Vec<String>,
 }
 
 /// What the nodes of the labels are called.
@@ -27,21 +29,33 @@ enum Ids {
     None,
     /// A table of labels, which is given to be matched by its ids.
     Table(Vec<String>),
-    /// A graph, which other programs may have numbered otherwise.
+    /// A graph with names of its own.
     Graph(Vec<String>),
+    /// A graph whose nodes are merely counted, and may have names elsewhere.
+    Counted(Vec<String>),
+}
+
+impl Ids {
+    fn list(&self) -> Option<&[String]> {
+        match self {
+            Self::None => None,
+            Self::Table(ids) | Self::Graph(ids) | Self::Counted(ids) => Some(ids),
+        }
+    }
 }
 
 impl Nodes {
     /// The classes in a column of a table of nodes.
     pub(super) fn of_table(path: &Path, columns: &ColumnNames) -> blnn::Result<Self> {
-        let (ids, labels, _) = data::own::labels(path, columns)?;
-        Ok(Self { labels, splits: None, ids: Ids::Table(ids) })
+        let (ids, labels, classes) = data::own::labels(path, columns)?;
+        Ok(Self { labels, splits: None, ids: Ids::Table(ids), classes })
     }
 
     /// The classes in a vector of integers or names.
     pub(super) fn of_vector(path: &Path) -> blnn::Result<Self> {
-        let (labels, _) = data::own::label_array(path)?;
-        Ok(Self { labels: labels.into_iter().map(Some).collect(), splits: None, ids: Ids::None })
+        let (labels, classes) = data::own::label_array(path)?;
+        let labels = labels.into_iter().map(Some).collect();
+        Ok(Self { labels, splits: None, ids: Ids::None, classes })
     }
 
     /// The classes and public splits of a graph.
@@ -55,8 +69,12 @@ impl Nodes {
         }
         let labels = (0..graph.nodes()).map(|node| graph.label_of(node)).collect();
         let numbers = || (0..graph.nodes()).map(|node| node.to_string()).collect();
-        let ids = graph.node_ids().map_or_else(numbers, <[String]>::to_vec);
-        Ok(Self { labels, splits: graph.splits().cloned(), ids: Ids::Graph(ids) })
+        let ids = match graph.node_ids() {
+            Some(ids) => Ids::Graph(ids.to_vec()),
+            None => Ids::Counted(numbers()),
+        };
+        let classes = graph.class_names().to_vec();
+        Ok(Self { labels, splits: graph.splits().cloned(), ids, classes })
     }
 
     /// Whether nothing but the order of the rows tells which embedding belongs to which label.
@@ -64,9 +82,14 @@ impl Nodes {
         matches!(self.ids, Ids::None)
     }
 
-    /// The classes of the nodes that have one.
-    pub(super) fn known_labels(&self) -> Vec<u32> {
-        self.labels.iter().copied().flatten().collect()
+    /// What a labelled node and its class are called: the class comes first.
+    pub(super) fn words(&self, node: usize) -> [String; 2] {
+        let class = self.labels[node].unwrap_or_default() as usize;
+        let id = match &self.ids {
+            Ids::Table(ids) | Ids::Graph(ids) => Some(&ids[node]),
+            Ids::None | Ids::Counted(_) => None,
+        };
+        [called(self.classes.get(class), class), called(id, node)]
     }
 
     /// Brings the embeddings of a file into the order of the labels, so that their scores do not
@@ -90,7 +113,7 @@ impl Nodes {
 
     /// Says how many classes cannot be used, because their nodes have no embedding.
     fn tell_missing(&self, path: &Path, rows: &[Option<usize>]) {
-        let known = self.known_labels().len();
+        let known = self.labels.iter().flatten().count();
         let used = rows.iter().zip(&self.labels).filter(|(r, l)| r.is_some() && l.is_some());
         let missing = known - used.count();
         if missing > 0 {
@@ -102,18 +125,15 @@ impl Nodes {
     /// The rows of those nodes that have both an embedding and a class; `rows` has one entry a node.
     fn labelled(&self, matrix: Matrix, rows: &[Option<usize>]) -> Placed {
         let (mut nodes, mut wanted, mut labels) = (Vec::new(), Vec::new(), Vec::new());
-        let mut without = 0;
         for (node, row) in rows.iter().enumerate() {
-            match (row, self.labels[node]) {
-                (Some(row), Some(label)) => {
-                    nodes.push(node);
-                    wanted.push(*row);
-                    labels.push(label);
-                }
-                (Some(_), None) => without += 1,
-                (None, _) => {}
+            if let (Some(row), Some(label)) = (row, self.labels[node]) {
+                nodes.push(node);
+                wanted.push(*row);
+                labels.push(label);
             }
         }
+        // Their class is empty, or they are not in the table at all.
+        let without = matrix.rows() - wanted.len();
         if without > 0 {
             let (without, count) = (grouped(without), grouped(matrix.rows()));
             note(format_args!("{without} of {count} nodes have no label and are not scored"));
@@ -130,35 +150,68 @@ impl Nodes {
         path: &Path,
         vectors: &Vectors,
     ) -> anyhow::Result<Option<Vec<Option<usize>>>> {
-        let (known, is_table) = match &self.ids {
-            Ids::None => return Ok(None),
-            Ids::Table(ids) => (ids, true),
-            Ids::Graph(ids) => (ids, false),
+        let Some(known) = self.ids.list() else {
+            return Ok(None);
         };
-        let Some((place, ids)) = ids_of(path, vectors)? else {
-            if is_table {
+        let Some(found) = Found::of(path, vectors)? else {
+            if matches!(self.ids, Ids::Table(_)) {
                 note(format_args!("{}: no ids: rows are matched in order", path.display()));
             }
             return Ok(None);
         };
         let nodes = by_name(known);
-        if !is_table && !ids.iter().any(|id| nodes.contains_key(id.as_str())) {
+        let places: Vec<Option<usize>> =
+            found.ids.iter().map(|id| nodes.get(id.as_str()).copied()).collect();
+        if self.are_mere_numbers(&found, &places) {
             note(format_args!(
                 "{}: its ids are not those of the graph: rows are matched in order",
                 path.display()
             ));
             return Ok(None);
         }
-        let mut rows: Vec<Option<usize>> = vec![None; known.len()];
-        for (row, id) in ids.iter().enumerate() {
-            let at = row + 1;
-            let node = nodes.get(id.as_str()).with_context(|| unknown(&place, at, id, is_table))?;
-            if let Some(first) = rows[*node].replace(row) {
-                let first = first + 1;
-                bail!("{place} {at}: the id `{id}` was there before, at {first}; keep one of them");
-            }
-        }
-        Ok(Some(rows))
+        self.check_strangers(&found, &places)?;
+        found.rows_of(&places, known.len()).map(Some)
+    }
+
+    /// Whether ids of which none is known tell no more of a graph's nodes than the order of the
+    /// rows does: they count the rows, or the nodes have no names that they could be.
+    fn are_mere_numbers(&self, found: &Found<'_>, places: &[Option<usize>]) -> bool {
+        let fit = match self.ids {
+            Ids::None | Ids::Table(_) => false,
+            Ids::Graph(_) => found.count_rows_from(0) || found.count_rows_from(1),
+            Ids::Counted(_) => true,
+        };
+        fit && places.iter().all(Option::is_none)
+    }
+
+    /// Refuses ids that belong to other nodes. A table may list the labelled nodes alone, as long
+    /// as it lists some of them.
+    fn check_strangers(&self, found: &Found<'_>, places: &[Option<usize>]) -> anyhow::Result<()> {
+        let Some(stranger) = places.iter().position(Option::is_none) else {
+            return Ok(());
+        };
+        let (file, id) = (&found.file, &found.ids[stranger]);
+        let first = self.ids.list().and_then(<[String]>::first).map_or("", String::as_str);
+        let is_table = matches!(self.ids, Ids::Table(_));
+        let none = places.iter().all(Option::is_none);
+        ensure!(
+            !(none && is_table),
+            "{file}: none of its ids is in the table of labels: they begin with `{id}`, those of \
+             the table with `{first}`; name the table's column of ids with --id-column"
+        );
+        ensure!(
+            !none,
+            "{file}: none of its ids is that of a node of the graph: they begin with `{id}`, those \
+             of the graph with `{first}`; rename them, or take them out of the file to match its \
+             rows in order"
+        );
+        ensure!(
+            is_table,
+            "{}: the id `{id}` is not that of a node of the graph; rename it, or take the ids out \
+             of the file to match its rows in order",
+            found.at(stranger)
+        );
+        Ok(())
     }
 }
 
@@ -170,26 +223,53 @@ pub(super) struct Placed {
     pub(super) nodes: Vec<usize>,
 }
 
-fn unknown(place: &str, row: usize, id: &str, is_table: bool) -> String {
-    if is_table {
-        return format!("{place} {row}: the id `{id}` is not in the table of labels; add it there");
-    }
-    format!(
-        "{place} {row}: the id `{id}` is not that of a node of the graph; rename it, or take the \
-         ids out of the file to match its rows in order"
-    )
+/// The ids of a file of embeddings.
+struct Found<'v> {
+    /// The file that holds them, and what it has one id on.
+    file: String,
+    unit: &'static str,
+    ids: Cow<'v, [String]>,
 }
 
-/// The ids of a file of embeddings, and how a row of them is told in a message.
-fn ids_of<'v>(
-    path: &Path,
-    vectors: &'v Vectors,
-) -> anyhow::Result<Option<(String, Cow<'v, [String]>)>> {
-    if let Some(ids) = &vectors.ids {
-        return Ok(Some((format!("{}: row", path.display()), Cow::Borrowed(ids))));
+impl<'v> Found<'v> {
+    fn of(path: &Path, vectors: &'v Vectors) -> anyhow::Result<Option<Self>> {
+        if let Some(ids) = &vectors.ids {
+            let file = path.display().to_string();
+            return Ok(Some(Self { file, unit: "row", ids: Cow::Borrowed(ids) }));
+        }
+        let beside = vectors::ids_beside(path, vectors.matrix.rows())?;
+        Ok(beside.map(|(list, ids)| Self {
+            file: list.display().to_string(),
+            unit: "line",
+            ids: Cow::Owned(ids),
+        }))
     }
-    let beside = vectors::ids_beside(path, vectors.matrix.rows())?;
-    Ok(beside.map(|(list, ids)| (format!("{}: line", list.display()), Cow::Owned(ids))))
+
+    fn count_rows_from(&self, first: usize) -> bool {
+        self.ids.iter().enumerate().all(|(row, id)| *id == (row + first).to_string())
+    }
+
+    /// How a row is told in a message.
+    fn at(&self, row: usize) -> String {
+        format!("{}: {} {}", self.file, self.unit, row + 1)
+    }
+
+    /// The row of each of the nodes, from the node of each row.
+    fn rows_of(
+        &self,
+        places: &[Option<usize>],
+        nodes: usize,
+    ) -> anyhow::Result<Vec<Option<usize>>> {
+        let mut rows: Vec<Option<usize>> = vec![None; nodes];
+        let known = places.iter().enumerate().filter_map(|(row, node)| Some((row, (*node)?)));
+        for (row, node) in known {
+            if let Some(first) = rows[node].replace(row) {
+                let (at, id, first) = (self.at(row), &self.ids[row], first + 1);
+                bail!("{at}: the id `{id}` was there before, at {first}; keep one of them");
+            }
+        }
+        Ok(rows)
+    }
 }
 
 /// Finds a node by its id, also where a format that cannot hold blanks has changed it.
@@ -203,4 +283,43 @@ fn by_name(ids: &[String]) -> HashMap<Cow<'_, str>, usize> {
     // A true name goes before one that was made so.
     nodes.extend(ids.iter().enumerate().map(|(node, id)| (Cow::Borrowed(id.as_str()), node)));
     nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rows that embeddings with these ids are matched to.
+    fn rows(ids: Ids, found: &[&str]) -> anyhow::Result<Option<Vec<Option<usize>>>> {
+        let labels = vec![Some(0); 2];
+        let nodes = Nodes { labels, splits: None, ids, classes: Vec::new() };
+        let ids = Some(found.iter().map(|&id| id.to_owned()).collect());
+        let matrix = Matrix::zeros(found.len(), 1);
+        nodes.rows_by_id(Path::new("x.csv"), &Vectors { matrix, ids, left_out: Vec::new() })
+    }
+
+    fn texts(ids: [&str; 2]) -> Vec<String> {
+        ids.map(str::to_owned).to_vec()
+    }
+
+    #[test]
+    fn ids_that_count_the_rows_are_no_names() {
+        let graph = || Ids::Graph(texts(["ann", "bob"]));
+        assert_eq!(rows(graph(), &["bob", "ann"]).unwrap(), Some(vec![Some(1), Some(0)]));
+        for counted in [["0", "1"], ["1", "2"]] {
+            assert_eq!(rows(graph(), &counted).unwrap(), None);
+        }
+        let error = rows(graph(), &["1", "0"]).unwrap_err().to_string();
+        assert!(error.contains("begin with `1`, those of the graph with `ann`"), "{error}");
+        // Numbers that are names may be those of other nodes.
+        let error = rows(Ids::Graph(texts(["0", "7"])), &["0", "1"]).unwrap_err().to_string();
+        assert!(error.contains("x.csv: row 2: the id `1` is not that of a node"), "{error}");
+    }
+
+    #[test]
+    fn names_of_counted_nodes_are_matched_in_order() {
+        let graph = || Ids::Counted(texts(["0", "1"]));
+        assert_eq!(rows(graph(), &["ann", "bob"]).unwrap(), None);
+        assert_eq!(rows(graph(), &["1"]).unwrap(), Some(vec![None, Some(0)]));
+    }
 }

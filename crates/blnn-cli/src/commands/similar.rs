@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::args::Format;
-use crate::output::shell_word;
+use crate::output::{note, shell_word};
 
 /// Ids suggested for one that is unknown.
 const SUGGESTIONS: usize = 3;
@@ -87,7 +87,10 @@ fn read(path: &Path) -> blnn::Result<Named> {
 
 /// Embeddings of any program. Rows without ids are called by their numbers, from 0.
 fn read_file(path: &Path) -> blnn::Result<Named> {
-    let found = vectors::read_file(path)?;
+    let found = vectors::read_file(path, None)?;
+    if let Some(told) = found.omissions() {
+        note(format_args!("{}: {told}", path.display()));
+    }
     let embeddings = found.matrix;
     let (place, ids) = match (found.ids, vectors::ids_beside(path, embeddings.rows())?) {
         (Some(ids), _) => (path.to_owned(), ids),

@@ -416,10 +416,13 @@ fn labels_that_cannot_be_scored_are_explained() {
 fn a_class_of_one_node_takes_no_other_score_away() {
     let folder = tempfile::tempdir().unwrap();
     let team = |i: usize| if i == 7 { "rare" } else { ["red", "blue"][i % 2] };
-    let nodes: String = (0..30).map(|i| format!("p{i},{i},{}\n", team(i))).collect();
-    let edges: String = (0..30).map(|i| format!("p{i},p{}\n", (i + 2) % 30)).collect();
-    std::fs::write(folder.path().join("nodes.csv"), format!("id,age,team\n{nodes}")).unwrap();
-    std::fs::write(folder.path().join("edges.csv"), format!("source,target\n{edges}")).unwrap();
+    let nodes = (0..30).map(|i| format!("p{i},{i},{}", team(i)));
+    let edges = (0..30).map(|i| format!("p{i},p{}", (i + 2) % 30));
+    let write = |name: &str, head: &str, rows: Vec<String>| {
+        std::fs::write(folder.path().join(name), format!("{head}\n{}\n", rows.join("\n"))).unwrap();
+    };
+    write("nodes.csv", "id,age,team", nodes.collect());
+    write("edges.csv", "source,target", edges.collect());
     let labelled = [&PEOPLE[..], &["--label", "team", "--force"]].concat();
     for more in [&[][..], &["--eval-every", "2"]] {
         let arguments = [&labelled[..], more].concat();

@@ -74,33 +74,66 @@ fn refuse_rows(x: &Matrix, bad: impl Fn(&[f32]) -> bool, fault: &str) -> Result<
 /// If a setting is zero, there are too few nodes or classes, a class has a single member where
 /// pairs or both sides of a split are needed, or public splits do not fit the nodes.
 pub fn check_labels(labels: &[u32], splits: Option<&Splits>, plan: &EvalPlan) -> Result<()> {
-    plan.check()?;
-    if labels.is_empty() {
-        return shape("there are no nodes to score".into());
-    }
-    if let Some(splits) = splits {
-        check_masks(splits, labels.len())?;
-    }
-    for &task in &plan.tasks {
-        let fault = check_task(task, labels, splits.is_some());
-        fault.map_err(|e| e.at(task))?;
-    }
-    Ok(())
+    let numbers = |place: usize| [labels[place].to_string(), place.to_string()];
+    let first = plan.faults(labels, splits, &numbers)?.into_iter().next();
+    first.map_or(Ok(()), |(_, fault)| Err(fault))
 }
 
-fn check_task(task: Task, labels: &[u32], masked: bool) -> Result<()> {
-    let n = labels.len();
-    if task == Task::Similar {
-        let most = super::NEIGHBOURS[1];
-        if n <= most {
-            return shape(format!(
-                "{n} nodes have no {most} nearest others; at least {} are needed",
-                most + 1
-            ));
+impl EvalPlan {
+    /// The tasks that the labels do not allow, each with what to say of it. `named` has the words
+    /// for the class and for the node at a place of the labels.
+    ///
+    /// # Errors
+    /// If no task could be scored: a setting is zero, there are no nodes, or public splits do not
+    /// fit them.
+    ///
+    /// ```
+    /// use blnn::eval::{EvalPlan, Task};
+    ///
+    /// let labels = [[0; 10], [1; 10]].concat().into_iter().chain([2]).collect::<Vec<u32>>();
+    /// let named = |node: usize| ["`rare`".to_owned(), format!("`n{node}`")];
+    /// let faults = EvalPlan::default().faults(&labels, None, &named)?;
+    /// assert_eq!(faults.iter().map(|f| f.0).collect::<Vec<_>>(), [Task::Classify, Task::Compactness]);
+    /// assert!(faults[0].1.to_string().contains("class `rare` has one member (node `n20`)"));
+    /// # Ok::<(), blnn::Error>(())
+    /// ```
+    pub fn faults(
+        &self,
+        labels: &[u32],
+        splits: Option<&Splits>,
+        named: &dyn Fn(usize) -> [String; 2],
+    ) -> Result<Vec<(Task, Error)>> {
+        self.check()?;
+        if labels.is_empty() {
+            return shape("there are no nodes to score".into());
         }
-        return Ok(());
+        if let Some(splits) = splits {
+            check_masks(splits, labels.len())?;
+        }
+        let fault = |&task: &Task| {
+            let checked = check_task(task, labels, splits.is_some(), named);
+            Some((task, checked.err()?.at(task)))
+        };
+        Ok(self.tasks.iter().filter_map(fault).collect())
+    }
+}
+
+fn check_task(
+    task: Task,
+    labels: &[u32],
+    masked: bool,
+    named: &dyn Fn(usize) -> [String; 2],
+) -> Result<()> {
+    let n = labels.len();
+    let most = super::NEIGHBOURS[1];
+    if task == Task::Similar && n <= most {
+        return shape(format!(
+            "{n} nodes have no {most} nearest others; at least {} are needed",
+            most + 1
+        ));
     }
     let classes = Classes::new(labels);
+    // Within one class all neighbours are right, whatever the embeddings are.
     if task != Task::Compactness && classes.count < 2 {
         return shape(format!("all {n} nodes have one class; at least two are needed"));
     }
@@ -110,22 +143,21 @@ fn check_task(task: Task, labels: &[u32], masked: bool) -> Result<()> {
         ));
     }
     if matches!(task, Task::Classify | Task::Compactness) {
-        check_members(labels, &classes)?;
+        check_members(&classes, named)?;
     }
     Ok(())
 }
 
-fn check_members(labels: &[u32], classes: &Classes) -> Result<()> {
+fn check_members(classes: &Classes, named: &dyn Fn(usize) -> [String; 2]) -> Result<()> {
     let mut members = vec![0_usize; classes.count];
     classes.labels.iter().for_each(|&l| members[l as usize] += 1);
     let lonely = classes.labels.iter().position(|&l| members[l as usize] == 1);
-    match lonely {
-        None => Ok(()),
-        Some(i) => shape(format!(
-            "class {} has one member (node {i}); merge the class with another or drop the node",
-            labels[i]
-        )),
-    }
+    let Some([class, node]) = lonely.map(named) else {
+        return Ok(());
+    };
+    shape(format!(
+        "class {class} has one member (node {node}); merge the class with another or drop the node"
+    ))
 }
 
 fn check_masks(splits: &Splits, nodes: usize) -> Result<()> {
@@ -163,4 +195,20 @@ pub(super) fn matching_unit_rows(x: &Matrix, labels: &[u32]) -> Result<Matrix> {
         return shape("the embeddings have no dimensions".into());
     }
     unit_rows(x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_class_says_nothing_of_neighbours() {
+        let plan = EvalPlan::default();
+        let named = |_: usize| [String::new(), String::new()];
+        let faults = plan.faults(&[4; 20], None, &named).unwrap();
+        let tasks: Vec<Task> = faults.iter().map(|(task, _)| *task).collect();
+        assert_eq!(tasks, [Task::Classify, Task::Cluster, Task::Similar]);
+        let said = faults[2].1.to_string();
+        assert_eq!(said, "similar: all 20 nodes have one class; at least two are needed");
+    }
 }

@@ -1,7 +1,5 @@
 //! Embeddings in parquet files: a column of lists, or a column a dimension.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use blnn_kernels::Matrix;
 use bytes::Bytes;
 use parquet::basic::Type as Physical;
@@ -11,17 +9,19 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescPtr;
 
-use super::{Vectors, check_ids, is_id_name, parse};
+use super::names::{Candidate, Roles, told};
+use super::{Vectors, check_ids, parse};
 use crate::error::Result;
+use crate::guarded::guarded;
 
 /// Values or lists that are decoded at once.
 const BATCH: usize = 1 << 12;
 
 /// Reads the file in memory. The decoders panic over some damaged files: that is an error like any
 /// other one.
-pub(super) fn read(file: Bytes) -> Result<Vectors> {
-    let damaged = |_| Err(parse("is a damaged parquet file; write or copy it again"));
-    catch_unwind(AssertUnwindSafe(|| read_file(file))).unwrap_or_else(damaged)
+pub(super) fn read(file: Bytes, label: Option<&str>) -> Result<Vectors> {
+    let damaged = || Err(parse("is a damaged parquet file; write or copy it again"));
+    guarded(|| read_file(file, label)).unwrap_or_else(damaged)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature that map_err takes")]
@@ -35,6 +35,16 @@ struct Layout {
     vectors: Vec<usize>,
     lists: bool,
     ids: Option<usize>,
+    /// Columns that are neither, in words.
+    left_out: Vec<String>,
+}
+
+fn is_flat(column: &ColumnDescPtr) -> bool {
+    column.max_rep_level() == 0
+}
+
+fn is_text(column: &ColumnDescPtr) -> bool {
+    is_flat(column) && column.physical_type() == Physical::BYTE_ARRAY
 }
 
 fn is_float(column: &ColumnDescPtr) -> bool {
@@ -46,15 +56,19 @@ fn top_name(column: &ColumnDescPtr) -> &str {
 }
 
 impl Layout {
-    fn find(columns: &[ColumnDescPtr]) -> Result<Self> {
-        let all = || columns.iter().enumerate();
-        let flat = |column: &ColumnDescPtr| column.max_rep_level() == 0;
-        let list = all().find(|(_, c)| c.max_rep_level() == 1 && is_float(c));
-        let numbers = all().filter(|(_, c)| flat(c) && is_float(c) && !is_id_name(top_name(c)));
-        let vectors: Vec<usize> = match list {
-            Some((place, _)) => vec![place],
-            None => numbers.map(|(place, _)| place).collect(),
-        };
+    fn find(columns: &[ColumnDescPtr], label: Option<&str>) -> Result<Self> {
+        let roles = roles_of(columns, label);
+        let free = |place: &usize| roles.is_free(*place);
+        let texts = || (0..columns.len()).filter(free).find(|&place| is_text(&columns[place]));
+        let ids = roles.ids.or_else(texts);
+        let list = columns.iter().position(|c| c.max_rep_level() == 1 && is_float(c));
+        if let Some(place) = list {
+            // Nobody takes the columns beside a list for dimensions.
+            return Ok(Self { vectors: vec![place], lists: true, ids, left_out: Vec::new() });
+        }
+        let is_number = |place: &usize| is_flat(&columns[*place]) && is_float(&columns[*place]);
+        let (vectors, others): (Vec<usize>, Vec<usize>) =
+            (0..columns.len()).filter(free).partition(is_number);
         if vectors.is_empty() {
             let names: Vec<&str> = columns.iter().map(top_name).collect();
             return Err(parse(format!(
@@ -62,23 +76,32 @@ impl Layout {
                 names.join(", ")
             )));
         }
-        let names = |kind: &[Physical]| {
-            let named = |c: &ColumnDescPtr| flat(c) && kind.contains(&c.physical_type());
-            all().filter(move |(_, c)| named(c)).map(|(place, _)| place).collect::<Vec<_>>()
-        };
-        let possible = names(&[Physical::BYTE_ARRAY, Physical::INT32, Physical::INT64]);
-        let called = possible.iter().copied().find(|&place| is_id_name(top_name(&columns[place])));
-        let ids = called.or(names(&[Physical::BYTE_ARRAY]).first().copied());
-        Ok(Self { vectors, lists: list.is_some(), ids })
+        let others = others.into_iter().filter(|place| ids != Some(*place));
+        let others = others.map(|place| told(place, top_name(&columns[place]), "not of floats"));
+        let left_out = roles.told.iter().cloned().chain(others).collect();
+        Ok(Self { vectors, lists: false, ids, left_out })
     }
+}
+
+/// What the names of the columns tell. Floats are no ids, whatever they are called.
+fn roles_of(columns: &[ColumnDescPtr], label: Option<&str>) -> Roles {
+    let candidate = |column| Candidate {
+        name: top_name(column),
+        nameable: is_flat(column)
+            && matches!(
+                column.physical_type(),
+                Physical::BYTE_ARRAY | Physical::INT32 | Physical::INT64
+            ),
+    };
+    Roles::of(&columns.iter().map(candidate).collect::<Vec<_>>(), label)
 }
 
 type Source = SerializedFileReader<Bytes>;
 
-fn read_file(file: Bytes) -> Result<Vectors> {
+fn read_file(file: Bytes, label: Option<&str>) -> Result<Vectors> {
     let file = SerializedFileReader::new(file).map_err(damaged)?;
     let columns = file.metadata().file_metadata().schema_descr().columns().to_vec();
-    let layout = Layout::find(&columns)?;
+    let layout = Layout::find(&columns, label)?;
     let matrix = if layout.lists {
         lists(&file, layout.vectors[0], &columns)?
     } else {
@@ -86,7 +109,7 @@ fn read_file(file: Bytes) -> Result<Vectors> {
     };
     let ids = layout.ids.map(|place| texts(&file, place, &columns)).transpose()?;
     check_ids(matrix.rows(), ids.as_ref())?;
-    Ok(Vectors { matrix, ids })
+    Ok(Vectors { matrix, ids, left_out: layout.left_out })
 }
 
 /// Calls `see` with the reader of a column in every row group.
@@ -214,11 +237,15 @@ mod tests {
     use parquet::schema::parser::parse_message_type;
     use std::sync::Arc;
 
-    /// A file with integers `n`, texts `t` and numbers `x`, `y`, as a data frame is saved.
+    /// A file with integers, texts `t` and numbers `x`, `y`, as a data frame is saved.
     fn frame(integers: &str) -> Bytes {
+        columns(integers, "t")
+    }
+
+    fn columns(integers: &str, texts: &str) -> Bytes {
         let schema = format!(
             "message m {{ required double x; optional int64 {integers}; required double y; \
-             optional binary t (STRING); }}"
+             optional binary {texts} (STRING); }}"
         );
         let schema = Arc::new(parse_message_type(&schema).unwrap());
         let mut bytes = Vec::new();
@@ -246,11 +273,28 @@ mod tests {
 
     #[test]
     fn a_column_a_dimension_with_the_ids_that_are_called_so() {
-        let found = read(frame("n")).unwrap();
+        let found = read(frame("n"), None).unwrap();
         assert_eq!(found.matrix.data(), [0.5, 2.0, 1.5, -1.0]);
+        assert_eq!(found.ids.as_deref().unwrap(), ["a", "b"]);
+        assert_eq!(read(frame("node_id"), None).unwrap().ids.unwrap(), ["7", "9"]);
+        let index = read(frame("__index_level_0__"), None).unwrap();
+        assert_eq!(index.ids.unwrap(), ["7", "9"]);
+        assert_eq!(found.left_out, ["`n` (not of floats)"]);
+        assert_eq!(index.left_out, ["`t` (not of floats)"]);
+    }
+
+    /// As in tables of text.
+    #[test]
+    fn ids_go_before_an_index_and_classes_are_no_dimension() {
+        let found = read(columns("__index_level_0__", "id"), None).unwrap();
         assert_eq!(found.ids.unwrap(), ["a", "b"]);
-        assert_eq!(read(frame("node_id")).unwrap().ids.unwrap(), ["7", "9"]);
-        assert_eq!(read(frame("__index_level_0__")).unwrap().ids.unwrap(), ["7", "9"]);
+        assert_eq!(found.left_out, ["`__index_level_0__` (the index of a data frame)"]);
+        let found = read(columns("kind", "id"), Some("kind")).unwrap();
+        assert_eq!(found.left_out, ["`kind` (called as the classes are)"]);
+        let found = read(columns("n", "label"), Some("x")).unwrap();
+        assert_eq!((found.matrix.data(), found.ids), (&[2.0, -1.0][..], None));
+        let told = ["`x` (called as the classes are)", "`label` (called as the classes are)"];
+        assert_eq!(found.left_out, [&told[..], &["`n` (not of floats)"]].concat());
     }
 
     #[test]
@@ -259,7 +303,7 @@ mod tests {
         let mut bytes = Vec::new();
         let file = SerializedFileWriter::new(&mut bytes, schema, Arc::default()).unwrap();
         file.close().unwrap();
-        let error = read(Bytes::from(bytes)).unwrap_err().to_string();
+        let error = read(Bytes::from(bytes), None).unwrap_err().to_string();
         assert!(error.contains("no column of floats") && error.contains("among a"), "{error}");
     }
 }

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 
 use blnn_kernels::Matrix;
 
-use super::{Vectors, is_id_name, parse};
+use super::names::{Candidate, Roles, is_id_name};
+use super::{Vectors, parse};
 use crate::error::Result;
 
 /// Records that are looked at to find the separator.
@@ -27,7 +28,14 @@ struct Row<'a> {
     fields: Vec<Cow<'a, str>>,
 }
 
-pub(super) fn read(bytes: &[u8]) -> Result<Vectors> {
+impl Row<'_> {
+    /// How many fields from the given one on are numbers.
+    fn numbers(&self, from: usize) -> usize {
+        self.fields[from..].iter().filter(|field| number(field).is_some()).count()
+    }
+}
+
+pub(super) fn read(bytes: &[u8], label: Option<&str>) -> Result<Vectors> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let text = std::str::from_utf8(bytes).map_err(|fault| {
         let before = &bytes[..fault.valid_up_to()];
@@ -37,9 +45,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vectors> {
         ))
     })?;
     if let Some(rest) = after_word2vec_head(text) {
-        return table(Records::new(rest, Separator::Blanks, 2), true);
+        return table(Records::new(rest, Separator::Blanks, 2), true, label);
     }
-    table(Records::new(text, find_separator(text), 1), false)
+    table(Records::new(text, find_separator(text), 1), false, label)
 }
 
 /// What follows the first line, if that is word2vec's: the number of rows and of columns.
@@ -55,20 +63,31 @@ fn after_word2vec_head(text: &str) -> Option<&str> {
     (width == cols.checked_add(1)? && lines.count() + 1 == rows).then_some(rest)
 }
 
-/// The separator under which most of the first records are a name or number and then numbers.
+/// The separator under which most of the first records are a name or number and then numbers; if
+/// there is none, as where ids stand behind an index, the one with the most numbers.
 fn find_separator(text: &str) -> Separator {
-    let mut best = (0, Separator::Byte(b','));
+    let fits =
+        |row: &Row<'_>| usize::from(row.fields.len() > 1 && row.numbers(1) + 1 == row.fields.len());
+    let numbers = |row: &Row<'_>| if row.fields.len() > 1 { row.numbers(0) } else { 0 };
+    let (separator, share) = best_separator(text, fits);
+    if share > 0.5 { separator } else { best_separator(text, numbers).0 }
+}
+
+/// The separator with the most points over the first records, the first of equals, and how many
+/// points a record has then; the comma where none has any.
+fn best_separator(text: &str, points: impl Fn(&Row<'_>) -> usize) -> (Separator, f64) {
+    let (mut best, mut found) = (0, (Separator::Byte(b','), 0.0));
     for separator in SEPARATORS {
-        let records = Records::new(text, separator, 1).take(SAMPLE).flatten();
-        let fits = |row: &Row<'_>| {
-            row.fields.len() > 1 && row.fields[1..].iter().all(|field| number(field).is_some())
-        };
-        let agreeing = records.filter(fits).count();
-        if agreeing > best.0 {
-            best = (agreeing, separator);
+        let rows: Vec<_> = Records::new(text, separator, 1).take(SAMPLE).flatten().collect();
+        let width = rows.last().map_or(0, |row| row.fields.len());
+        // Blanks swallow the empty name at the start of a header, and so the width betrays them.
+        let alike = rows.iter().filter(|row| row.fields.len() == width);
+        let sum = alike.map(&points).sum();
+        if sum > best {
+            (best, found) = (sum, (separator, sum as f64 / rows.len() as f64));
         }
     }
-    best.1
+    found
 }
 
 fn number(field: &str) -> Option<f32> {
@@ -203,7 +222,9 @@ fn is_header(fields: &[Cow<'_, str>]) -> bool {
 struct Columns {
     width: usize,
     first_line: usize,
-    /// The column that may hold ids, as text.
+    /// Which columns the names tell apart.
+    roles: Roles,
+    /// The column that may hold ids, as text: the one that is called so, or the first.
     key: usize,
     keys: Vec<String>,
     numbers: Vec<f32>,
@@ -223,6 +244,9 @@ impl Columns {
         for (column, field) in row.fields.iter().enumerate() {
             if column == self.key {
                 self.keys.push(field.trim().to_owned());
+                continue;
+            }
+            if !self.roles.is_free(column) {
                 continue;
             }
             let value = number(field).ok_or_else(|| {
@@ -245,37 +269,48 @@ impl Columns {
         let mut distinct: Vec<&str> = self.keys.iter().map(String::as_str).collect();
         distinct.sort_unstable();
         distinct.dedup();
-        whole && self.fractions && distinct.len() == self.keys.len() && self.width > 2
+        whole && self.fractions && distinct.len() == self.keys.len() && self.inner() > 1
+    }
+
+    /// The number of columns of numbers beside the key.
+    fn inner(&self) -> usize {
+        self.numbers.len() / self.keys.len().max(1)
     }
 
     fn finish(self, ids: bool) -> Result<Vectors> {
-        let (rows, inner) = (self.keys.len(), self.width - 1);
+        let (rows, inner, left_out) = (self.keys.len(), self.inner(), self.roles.told);
         if ids {
             if inner == 0 {
                 return Err(parse("has ids and no numbers"));
             }
             let matrix = Matrix::from_vec(rows, inner, self.numbers);
-            return Ok(Vectors { matrix, ids: Some(self.keys) });
+            return Ok(Vectors { matrix, ids: Some(self.keys), left_out });
         }
+        // A key that is none is the first column that counts.
         let key = |i: usize| number(&self.keys[i]).unwrap_or(f32::NAN);
-        let matrix = Matrix::from_fn(rows, self.width, |i, j| match j.cmp(&self.key) {
-            std::cmp::Ordering::Equal => key(i),
-            std::cmp::Ordering::Less => self.numbers[i * inner + j],
-            std::cmp::Ordering::Greater => self.numbers[i * inner + j - 1],
+        let matrix = Matrix::from_fn(rows, inner + 1, |i, j| match j.checked_sub(1) {
+            None => key(i),
+            Some(j) => self.numbers[i * inner + j],
         });
-        Ok(Vectors { matrix, ids: None })
+        Ok(Vectors { matrix, ids: None, left_out })
     }
 }
 
 /// Reads the records; `named` says that each begins with an id and there is no header.
-fn table(mut records: Records<'_>, named: bool) -> Result<Vectors> {
+fn table(mut records: Records<'_>, named: bool, label: Option<&str>) -> Result<Vectors> {
     let first = records.next().transpose()?.ok_or_else(|| parse("is empty"))?;
     let header = !named && is_header(&first.fields);
-    let told = header.then(|| first.fields.iter().position(|name| is_id_name(name))).flatten();
+    let roles = if header { roles_of(&first, label) } else { Roles::default() };
+    let told = roles.ids.is_some();
+    let Some(key) = roles.ids.or_else(|| (0..first.fields.len()).find(|&c| roles.is_free(c)))
+    else {
+        return Err(parse(format!("holds no vectors: {} alone", roles.told.join(", "))));
+    };
     let mut columns = Columns {
         width: first.fields.len(),
         first_line: first.line,
-        key: told.unwrap_or(0),
+        roles,
+        key,
         keys: Vec::new(),
         numbers: Vec::new(),
         fractions: false,
@@ -289,8 +324,15 @@ fn table(mut records: Records<'_>, named: bool) -> Result<Vectors> {
     if columns.keys.is_empty() {
         return Err(parse("holds no numbers"));
     }
-    let ids = named || told.is_some() || columns.keys_look_like_ids();
+    let ids = named || told || columns.keys_look_like_ids();
     columns.finish(ids)
+}
+
+/// What the names in a header tell.
+fn roles_of(header: &Row<'_>, label: Option<&str>) -> Roles {
+    let candidate = |name| Candidate { name, nameable: true };
+    let columns: Vec<_> = header.fields.iter().map(|name| candidate(name)).collect();
+    Roles::of(&columns, label)
 }
 
 #[cfg(test)]
@@ -298,12 +340,12 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> (Vec<Vec<f32>>, Option<Vec<String>>) {
-        let Vectors { matrix, ids } = read(text.as_bytes()).unwrap();
+        let Vectors { matrix, ids, .. } = read(text.as_bytes(), None).unwrap();
         ((0..matrix.rows()).map(|i| matrix.row(i).to_vec()).collect(), ids)
     }
 
     fn fault(text: &str) -> String {
-        read(text.as_bytes()).unwrap_err().to_string()
+        read(text.as_bytes(), None).unwrap_err().to_string()
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "what is compared may be absent")]
@@ -340,6 +382,40 @@ mod tests {
         }
     }
 
+    /// What `df.to_csv()` writes, with ids of numbers or texts and any separator.
+    #[test]
+    fn ids_that_are_called_so_go_before_an_index() {
+        for ids in [["7", "3"], ["a", "b"]] {
+            for separator in [",", ";", "\t"] {
+                let [first, second] = ids;
+                let text = format!(",id,0,1\n0,{first},0.5,1\n1,{second},-1,2e-3\n");
+                let found = read(text.replace(',', separator).as_bytes(), None).unwrap();
+                assert_eq!(found.matrix.data(), ROWS.as_flattened(), "{text:?}");
+                assert_eq!(found.ids, names(&ids));
+                assert_eq!(found.left_out, ["column 1 (the index of a data frame)"]);
+            }
+        }
+    }
+
+    #[test]
+    fn classes_are_no_dimension() {
+        let without = |text: &str, label| {
+            let found = read(text.as_bytes(), label).unwrap();
+            assert_eq!(found.matrix.data(), ROWS.as_flattened(), "{text:?}");
+            (found.ids, found.left_out.join(", "))
+        };
+        let told = "`y` (called as the classes are)".to_owned();
+        let merged = "id,y,e0,e1\na,0,0.5,1\nb,1,-1,2e-3\n";
+        assert_eq!(without(merged, Some("y")), (names(&["a", "b"]), told.clone()));
+        assert_eq!(without("y,e0,e1\n0,0.5,1\n1,-1,2e-3\n", Some("y")), (None, told));
+        let texts = "id,e0,Label,e1\na,0.5,dog,1\nb,-1,cat,2e-3\n";
+        let told = "`Label` (called as the classes are)".to_owned();
+        assert_eq!(without(texts, None), (names(&["a", "b"]), told));
+        assert_eq!(read(merged.as_bytes(), None).unwrap().matrix.cols(), 3);
+        let error = read(b"label\n1\n2\n", None).unwrap_err().to_string();
+        assert!(error.contains("no vectors: `label` (called as the classes are) alone"), "{error}");
+    }
+
     #[test]
     fn word2vec_is_told_from_two_numbers() {
         assert_eq!(found("2 1\na 1\nb 2\n"), (vec![vec![1.0], vec![2.0]], names(&["a", "b"])));
@@ -360,7 +436,7 @@ mod tests {
         assert!(fault("\n \n").contains("empty"));
         assert!(fault("a\nb\n").contains("ids and no numbers"));
         assert!(fault("id\nb\n").contains("ids and no numbers"));
-        let error = read(b"a,1\nb,\xff\n").unwrap_err().to_string();
+        let error = read(b"a,1\nb,\xff\n", None).unwrap_err().to_string();
         assert!(error.contains("line 2") && error.contains("UTF-8"), "{error}");
     }
 

@@ -95,8 +95,7 @@ impl OwnGraph {
         let absolute =
             |path: &Path| std::path::absolute(path).map_err(|e| Error::io("find", path, e));
         let mut columns = self.columns.clone();
-        if let Some(file) = columns.label.as_deref().filter(|label| is_label_file(label))
-        {
+        if let Some(file) = columns.label.as_deref().filter(|label| is_label_file(label)) {
             columns.label = Some(absolute(Path::new(file))?.display().to_string());
         }
         Ok(Self {

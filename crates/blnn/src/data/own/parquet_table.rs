@@ -1,7 +1,5 @@
 //! Edge and node tables in parquet files, read a batch of rows at a time.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
@@ -17,6 +15,7 @@ use super::node_table::{Cells, Column, Filling, NodeTable, Roles};
 use super::row_numbers::is_index;
 use super::source::{PiecesOf, Source};
 use crate::error::{Error, ErrorKind, Result};
+use crate::guarded::guarded;
 
 /// Rows that are decoded at once.
 const BATCH: usize = 1 << 16;
@@ -57,9 +56,9 @@ fn damaged(cause: ParquetError) -> Error {
 
 /// Runs a reader of parquet, whose decoders panic over some damaged files: that is an error like
 /// any other one.
-fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
-    let damaged = |_| Err(parse("is a damaged parquet file; write or copy it again"));
-    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
+fn decoded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
+    let damaged = || Err(parse("is a damaged parquet file; write or copy it again"));
+    guarded(read).unwrap_or_else(damaged)
 }
 
 impl ParquetTable {
@@ -70,7 +69,7 @@ impl ParquetTable {
 
 impl<R: ChunkReader + 'static> ParquetTable<R> {
     pub(crate) fn new(source: R) -> Result<Self> {
-        guarded(|| Self::open_source(source))
+        decoded(|| Self::open_source(source))
     }
 
     fn open_source(source: R) -> Result<Self> {
@@ -89,7 +88,7 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
 
     /// Finds the columns of source and target and reads all edges.
     pub(crate) fn edges(&self, columns: &ColumnNames) -> Result<(EndPoints, [usize; 2])> {
-        guarded(|| self.read_edges(columns))
+        decoded(|| self.read_edges(columns))
     }
 
     fn read_edges(&self, columns: &ColumnNames) -> Result<(EndPoints, [usize; 2])> {
@@ -147,7 +146,7 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         columns: &ColumnNames,
         known: Option<&Known<'_>>,
     ) -> Result<NodeTable> {
-        guarded(|| self.read_nodes(columns, known))
+        decoded(|| self.read_nodes(columns, known))
     }
 
     fn read_nodes(&self, columns: &ColumnNames, known: Option<&Known<'_>>) -> Result<NodeTable> {
