@@ -352,7 +352,6 @@ fn a_refused_command_leaves_the_run_that_it_would_replace() {
     let again = |more: &[&'static str]| [&PEOPLE[..], &["--force"], more].concat();
     for (arguments, fault) in [
         (again(&["--eval-every", "2"]), "--eval-every needs labels"),
-        (again(&["--eval-every", "2", "--label", "team"]), "too few to split"),
         (again(&["--method", "bgrl-clean"]), "needs labels"),
         (vec!["--edges", "loops.csv", "--out", "run", "--force"], "neither features nor edges"),
     ] {
