@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
+use blnn::eval::EpochScores;
 use blnn::tensorboard::EventWriter;
-use blnn::{EpochScores, Health, Observer, Record, Step};
+use blnn::{Health, Observer, Record, Step};
 use blnn_kernels::Matrix;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use blnn::eval::{EvalPlan, Protocol, Summary, Task, VALIDATION_ACCURACY as VALIDATION, evaluate};
-use blnn::{EpochScores, Graph, Labelled, Record, SplitAccuracies, Splits};
+use blnn::eval::{
+    EpochScores, EvalPlan, Protocol, SplitAccuracies, Summary, Task,
+    VALIDATION_ACCURACY as VALIDATION, evaluate,
+};
+use blnn::{Graph, Labelled, Record, Splits};
 use blnn_kernels::{Matrix, Threads};
 use serde::Serialize;
 

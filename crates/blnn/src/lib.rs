@@ -50,7 +50,7 @@ pub use guarded::panic_becomes_error;
 pub use model::Model;
 pub use nearest::slip;
 pub use plan::{Kernels, Method, Objective, Plan, Precision, Statistics};
-pub use run::{EpochScores, Record, RunFolder, SplitAccuracies};
+pub use run::{Record, RunFolder};
 pub use run_report::{MapMethod, ReportOptions, report_run};
 pub use sizes::{Attributes, Sizes};
 pub use stored_run::{StoredRun, Summary};

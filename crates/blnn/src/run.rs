@@ -13,6 +13,7 @@ use crate::collapse::Health;
 use crate::data::npy;
 use crate::data::own::{Encoding, OwnGraph};
 use crate::error::{Error, ErrorKind, Result};
+use crate::eval::SplitAccuracies;
 use crate::export;
 use crate::graph::Graph;
 use crate::plan::Plan;
@@ -45,26 +46,6 @@ pub struct Record {
     /// choose by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub splits: Option<SplitAccuracies>,
-}
-
-/// What an evaluation leaves in the record of its epoch.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct EpochScores {
-    /// The scores by name.
-    pub by_name: BTreeMap<String, f64>,
-    /// The accuracies split by split.
-    pub splits: Option<SplitAccuracies>,
-}
-
-/// Accuracies on each split, in percent. A split may choose its epoch by its own validation nodes
-/// and be tested on the others. The mean over all splits may not: what one split sets aside is
-/// tested in another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SplitAccuracies {
-    /// On the nodes set aside to choose by.
-    pub validation: Vec<f64>,
-    /// On the test nodes.
-    pub test: Vec<f64>,
 }
 
 /// The folder of one run, held by this process alone while the value lives.

@@ -11,10 +11,11 @@ use crate::checkpoint::{Checkpoint, Header};
 use crate::collapse::{Health, possible_rank};
 use crate::config::KEYS;
 use crate::error::{Error, ErrorKind, Result};
+use crate::eval::EpochScores;
 use crate::graph::{Fingerprints, Graph};
 use crate::method;
 use crate::plan::{Kernels, Method, Plan, Precision};
-use crate::run::{EpochScores, Metrics, Record, RunFolder};
+use crate::run::{Metrics, Record, RunFolder};
 use crate::trainer::{Step, Trainer};
 
 /// What to train, on what, and where the files go.

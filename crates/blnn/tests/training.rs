@@ -6,7 +6,8 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use blnn::{Config, EpochScores, ErrorKind, Features, Graph, Health, Job, Observer, Outcome, Plan};
+use blnn::eval::EpochScores;
+use blnn::{Config, ErrorKind, Features, Graph, Health, Job, Observer, Outcome, Plan};
 use blnn::{Record, Result, RunFolder, Step, train};
 use blnn_kernels::{Matrix, Pattern, Threads};
 

@@ -18,7 +18,17 @@ struct Layer {
 /// From the ground up. A new module needs a place here: that is the moment to think about it.
 const LAYERS: [Layer; 11] = [
     Layer {
-        modules: &["error", "atomic", "nearest", "npy", "published", "rng", "search", "text"],
+        modules: &[
+            "error",
+            "atomic",
+            "guarded",
+            "nearest",
+            "npy",
+            "published",
+            "rng",
+            "search",
+            "text",
+        ],
         sees: 0,
         mutual: true,
     },

@@ -50,7 +50,8 @@ pub use input::{check_labels, number_classes};
 pub use metrics::{homogeneity, normalized_mutual_information};
 pub use plan::{EvalPlan, Protocol, Seeds, Task};
 pub use scores::{
-    ClassifyScores, ClusterScores, RepeatScores, Scores, SimilarScores, VALIDATION_ACCURACY,
+    ClassifyScores, ClusterScores, EpochScores, RepeatScores, Scores, SimilarScores,
+    SplitAccuracies, VALIDATION_ACCURACY,
 };
 pub use splits::{RandomState, TrainTest, shuffle_splits};
 

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::compare::{Comparison, Summary};
 use super::plan::Seeds;
-use crate::run::{EpochScores, SplitAccuracies};
 
 /// The name of the mean accuracy on the nodes that each split sets aside. It shows how a training
 /// goes; it is no honest choice between embeddings, as other splits test on these nodes.
@@ -86,6 +85,26 @@ impl Scores {
         }
         all
     }
+}
+
+/// What an evaluation leaves in the record of its epoch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EpochScores {
+    /// The scores by name.
+    pub by_name: BTreeMap<String, f64>,
+    /// The accuracies split by split.
+    pub splits: Option<SplitAccuracies>,
+}
+
+/// Accuracies on each split, in percent. A split may choose its epoch by its own validation nodes
+/// and be tested on the others. The mean over all splits may not: what one split sets aside is
+/// tested in another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SplitAccuracies {
+    /// On the nodes set aside to choose by.
+    pub validation: Vec<f64>,
+    /// On the test nodes.
+    pub test: Vec<f64>,
 }
 
 /// Test accuracy of logistic regression over splits.

@@ -11,10 +11,10 @@ use blnn_kernels::{Matrix, Threads};
 use crate::collapse::Health;
 use crate::data::{self, Dataset};
 use crate::error::{Error, ErrorKind, Result};
-use crate::eval::{EvalPlan, Protocol, evaluate};
+use crate::eval::{EpochScores, EvalPlan, Protocol, evaluate};
 use crate::graph::Graph;
 use crate::published;
-use crate::run::{EpochScores, RunFolder};
+use crate::run::RunFolder;
 use crate::train::{Job, Observer, train};
 use crate::trainer::Step;
 
