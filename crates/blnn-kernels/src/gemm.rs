@@ -49,28 +49,19 @@ impl<'a> Operand<'a> {
     }
 }
 
-/// What a product does with the previous contents of its output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Into {
-    /// `out = a · b`
-    Overwrite,
-    /// `out += a · b`
-    Add,
-}
-
 /// `out = a · b` or `out += a · b`, with `out` row-major.
 ///
 /// # Panics
 /// If the shapes disagree.
 #[track_caller]
-pub fn gemm(a: Operand<'_>, b: Operand<'_>, out: &mut [f32], into: Into) {
+pub fn gemm(a: Operand<'_>, b: Operand<'_>, out: &mut [f32], store: Store) {
     assert_eq!(a.cols, b.rows, "gemm: A is {}×{}, B is {}×{}", a.rows, a.cols, b.rows, b.cols);
     assert_eq!(out.len(), a.rows * b.cols, "gemm: output is not {}×{}", a.rows, b.cols);
     if a.rows == 0 || b.cols == 0 {
         return;
     }
     if a.cols == 0 {
-        if into == Into::Overwrite {
+        if store == Store::Overwrite {
             out.fill(0.0);
         }
         return;
@@ -81,7 +72,7 @@ pub fn gemm(a: Operand<'_>, b: Operand<'_>, out: &mut [f32], into: Into) {
         packed_out.reshape(a.rows, b.cols);
         let rows = &mut packed_out.rows_mut(0..a.rows);
         product(&packed_a.rows_ref(0..a.rows), packed_b, rows, Store::Overwrite);
-        unpack(packed_out, out, into);
+        unpack(packed_out, out, store);
     });
 }
 
@@ -104,14 +95,14 @@ fn pack(from: Operand<'_>, to: &mut Panels) {
     }
 }
 
-fn unpack(from: &Panels, out: &mut [f32], into: Into) {
+fn unpack(from: &Panels, out: &mut [f32], store: Store) {
     for p in 0..from.panels() {
         let columns = from.columns(p);
         for (row, out) in from.panel(p).chunks_exact(PANEL).zip(out.chunks_exact_mut(from.cols())) {
             let pairs = out[columns.clone()].iter_mut().zip(row);
-            match into {
-                Into::Overwrite => pairs.for_each(|(slot, value)| *slot = *value),
-                Into::Add => pairs.for_each(|(slot, value)| *slot += *value),
+            match store {
+                Store::Overwrite => pairs.for_each(|(slot, value)| *slot = *value),
+                Store::Add => pairs.for_each(|(slot, value)| *slot += *value),
             }
         }
     }
@@ -142,11 +133,11 @@ mod tests {
             ];
             for (a, b) in operands {
                 let mut out = vec![1.0; m * n];
-                gemm(a, b, &mut out, Into::Add);
+                gemm(a, b, &mut out, Store::Add);
                 for (got, want) in out.iter().zip(&expected) {
                     assert!((got - 1.0 - want).abs() < 1e-4);
                 }
-                gemm(a, b, &mut out, Into::Overwrite);
+                gemm(a, b, &mut out, Store::Overwrite);
                 for (got, want) in out.iter().zip(&expected) {
                     assert!((got - want).abs() < 1e-4);
                 }

@@ -5,7 +5,8 @@
 
 use std::sync::Mutex;
 
-use blnn_kernels::gemm::{Into, Operand, gemm};
+use blnn_kernels::gemm::{Operand, gemm};
+use blnn_kernels::product::Store;
 use blnn_kernels::{Matrix, Threads};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -118,7 +119,7 @@ pub(crate) fn block_of_nearest(unit: &Matrix, first: usize, most: usize) -> Vec<
         let count = CANDIDATES.min(unit.rows() - start);
         let products = &mut products[..queries.len() * count];
         let others = rows(unit, start, count).transposed();
-        gemm(rows(unit, first, queries.len()), others, products, Into::Overwrite);
+        gemm(rows(unit, first, queries.len()), others, products, Store::Overwrite);
         for (nearest, products) in nearest.iter_mut().zip(products.chunks(count)) {
             nearest.search(start, products);
         }

@@ -5,7 +5,8 @@
 //! preconditioned by its diagonal need a few steps where the raw features need dozens. The axes
 //! are computed once for all nodes and serve every split, fold, class and `C`.
 
-use blnn_kernels::gemm::{Into, Operand, gemm};
+use blnn_kernels::gemm::{Operand, gemm};
+use blnn_kernels::product::Store;
 use blnn_kernels::{Matrix, Partition, Threads};
 
 /// Widest features that are rotated. The rotation costs O(d³) on one thread; beyond this the fits
@@ -41,7 +42,7 @@ fn second_moments(x: &Matrix, threads: &Threads) -> Vec<f64> {
         let range = partition.range(shard);
         let part = &x.data()[range.start * d..range.end * d];
         let part = Operand::new(part, range.len(), d);
-        gemm(part.transposed(), part, out, Into::Overwrite);
+        gemm(part.transposed(), part, out, Store::Overwrite);
     });
     let sum = |e: usize| partial.iter().map(|p| f64::from(p[e])).sum();
     (0..d * d).map(sum).collect()
@@ -102,7 +103,7 @@ fn project(x: &Matrix, axes: &[f64], threads: &Threads) -> Matrix {
         let range = partition.range(shard);
         let part = &x.data()[range.start * d..range.end * d];
         let part = Operand::new(part, range.len(), d);
-        gemm(part, Operand::new(&axes, d, d).transposed(), out, Into::Overwrite);
+        gemm(part, Operand::new(&axes, d, d).transposed(), out, Store::Overwrite);
     });
     out
 }

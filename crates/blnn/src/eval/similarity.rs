@@ -50,7 +50,8 @@ fn block_hits(x: &Matrix, labels: &[u32], ks: &[usize], first: usize) -> Vec<usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blnn_kernels::gemm::{Into, Operand, gemm};
+    use blnn_kernels::gemm::{Operand, gemm};
+    use blnn_kernels::product::Store;
     use std::sync::Mutex;
 
     #[test]
@@ -66,7 +67,7 @@ mod tests {
         let got = same_class_share(&x, &labels, &[5, 10], &Threads::new(2), &tick);
         let mut products = vec![0.0; n * n];
         let all = Operand::new(x.data(), n, 3);
-        gemm(all, all.transposed(), &mut products, Into::Overwrite);
+        gemm(all, all.transposed(), &mut products, Store::Overwrite);
         let want = [5, 10].map(|k| sorted_share(&products, &labels, k));
         assert!(
             (got[0] - want[0]).abs() < 1e-3 && (got[1] - want[1]).abs() < 1e-3,

@@ -1,6 +1,7 @@
 //! Principal components: the plane in which points spread most.
 
-use blnn_kernels::gemm::{Into, Operand, gemm};
+use blnn_kernels::gemm::{Operand, gemm};
+use blnn_kernels::product::Store;
 use blnn_kernels::{Matrix, Partition, Threads};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -70,7 +71,7 @@ fn second_moments(x: &Matrix, threads: &Threads) -> Vec<f64> {
     threads.for_each_owned(&mut partial, |piece, out| {
         let (first, end) = (piece * rows / PIECES, (piece + 1) * rows / PIECES);
         let part = Operand::new(&x.data()[first * d..end * d], end - first, d);
-        gemm(part.transposed(), part, out, Into::Overwrite);
+        gemm(part.transposed(), part, out, Store::Overwrite);
     });
     (0..d * d).map(|e| partial.iter().map(|p| f64::from(p[e])).sum()).collect()
 }
