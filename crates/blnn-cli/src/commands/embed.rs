@@ -54,7 +54,7 @@ pub(crate) struct EmbedArgs {
     #[arg(long, value_name = "FORMATS", value_delimiter = ',', default_value = "npy", value_parser = ExportFormatParser)]
     pub(crate) format: Vec<Format>,
 
-    /// Replace embeddings that are in the folder
+    /// Replace embeddings that are in the folder, those of all formats
     #[arg(long)]
     pub(crate) force: bool,
 
@@ -105,13 +105,12 @@ fn find_graph(args: &EmbedArgs, model: &Model, threads: &Threads) -> anyhow::Res
     })
 }
 
-/// Refuses a folder with embeddings unless told to replace them, before anything is computed. The
-/// run's own are never replaced: they belong to its other files.
+/// Refuses a folder with embeddings unless told to replace them, before anything is computed. Those
+/// of a run are never replaced: they belong to its other files.
 fn check_free(args: &EmbedArgs, folder: &Path) -> anyhow::Result<()> {
-    let same = |path: &Path| fs::canonicalize(path).ok();
-    if same(folder).is_some() && same(folder) == same(&args.run) {
+    if folder.join("checkpoint.safetensors").exists() {
         bail!(
-            "{}: is the folder of the run, which keeps its own embeddings; choose another one with \
+            "{}: is the folder of a run, which keeps its own embeddings; choose another one with \
              --out",
             folder.display()
         );
@@ -125,16 +124,19 @@ fn check_free(args: &EmbedArgs, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The files of embeddings in a folder, of any format.
+/// The files of embeddings in a folder, of any format whose vectors are there.
 fn embeddings_in(folder: &Path) -> Vec<PathBuf> {
-    let names = Format::ALL.iter().flat_map(|format| format.files());
-    names.map(|name| folder.join(name)).filter(|path| path.exists()).collect()
+    let here = |name: &&str| folder.join(name).exists();
+    let formats = Format::ALL.iter().map(|format| format.files());
+    let names = formats.filter(|files| here(&files[0])).flatten().filter(|name| here(name));
+    names.map(|name| folder.join(name)).collect()
 }
 
 /// Removes the embeddings of formats that are not written now: they are of another model or graph.
-fn remove_others(written: &[PathBuf], folder: &Path) -> anyhow::Result<()> {
-    for path in embeddings_in(folder).iter().filter(|path| !written.contains(path)) {
+fn remove_others(before: &[PathBuf], written: &[PathBuf]) -> anyhow::Result<()> {
+    for path in before.iter().filter(|path| !written.contains(path)) {
         fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
+        note(format_args!("{}: replaced, and removed as it was not asked for", path.display()));
     }
     Ok(())
 }
@@ -149,6 +151,7 @@ fn write(
     fs::create_dir_all(folder).with_context(|| {
         format!("cannot create {}; choose another folder with --out", folder.display())
     })?;
+    let before = embeddings_in(folder);
     let provenance = Provenance::of_model(model.header());
     let embedding = Embedding::new(vectors, graph, &provenance)?;
     let mut formats: Vec<Format> = Vec::new();
@@ -159,7 +162,7 @@ fn write(
             files.extend(embedding.write(format, folder)?);
         }
     }
-    remove_others(&files, folder)?;
+    remove_others(&before, &files)?;
     Ok(files)
 }
 

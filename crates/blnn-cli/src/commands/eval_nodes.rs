@@ -154,9 +154,7 @@ impl Nodes {
             return Ok(None);
         };
         let Some(found) = Found::of(path, vectors)? else {
-            if matches!(self.ids, Ids::Table(_)) {
-                note(format_args!("{}: no ids: rows are matched in order", path.display()));
-            }
+            self.check_in_order(path, vectors)?;
             return Ok(None);
         };
         let nodes = by_name(known);
@@ -171,6 +169,23 @@ impl Nodes {
         }
         self.check_strangers(&found, &places)?;
         found.rows_of(&places, known.len()).map(Some)
+    }
+
+    /// Says that rows are matched in order, where ids were to be expected; refuses that where a
+    /// column was left out that may have held them.
+    fn check_in_order(&self, path: &Path, vectors: &Vectors) -> anyhow::Result<()> {
+        let Ids::Table(_) = self.ids else {
+            return Ok(());
+        };
+        let path = path.display();
+        if let Some(told) = vectors.omissions() {
+            bail!(
+                "{path}: no ids to match the table of labels by, and {told}; call the column of ids \
+                 `id`, or take that column out to match rows in order"
+            );
+        }
+        note(format_args!("{path}: no ids: rows are matched in order"));
+        Ok(())
     }
 
     /// Whether ids of which none is known tell no more of a graph's nodes than the order of the
@@ -191,7 +206,8 @@ impl Nodes {
             return Ok(());
         };
         let (file, id) = (&found.file, &found.ids[stranger]);
-        let first = self.ids.list().and_then(<[String]>::first).map_or("", String::as_str);
+        let known = self.ids.list().unwrap_or_default();
+        let first = known.first().map_or("", String::as_str);
         let is_table = matches!(self.ids, Ids::Table(_));
         let none = places.iter().all(Option::is_none);
         ensure!(
@@ -204,6 +220,14 @@ impl Nodes {
             "{file}: none of its ids is that of a node of the graph: they begin with `{id}`, those \
              of the graph with `{first}`; rename them, or take them out of the file to match its \
              rows in order"
+        );
+        // Rows counted from 0 beside ids counted from 1, say: nearly all would match, each wrongly.
+        let counts = found.count_rows_from(0) || found.count_rows_from(1);
+        ensure!(
+            !(is_table && counts && places.iter().flatten().count() < known.len()),
+            "{file}: its ids count the rows, and not all of them are in the table of labels, nor all \
+             of the table's here; give the nodes' own ids, or take the ids out of the file to match \
+             its rows in order"
         );
         ensure!(
             is_table,
@@ -314,6 +338,15 @@ mod tests {
         // Numbers that are names may be those of other nodes.
         let error = rows(Ids::Graph(texts(["0", "7"])), &["0", "1"]).unwrap_err().to_string();
         assert!(error.contains("x.csv: row 2: the id `1` is not that of a node"), "{error}");
+    }
+
+    #[test]
+    fn rows_that_are_counted_otherwise_than_the_table_are_refused() {
+        let table = || Ids::Table(texts(["1", "2"]));
+        let error = rows(table(), &["0", "1"]).unwrap_err().to_string();
+        assert!(error.contains("its ids count the rows"), "{error}");
+        let some = rows(table(), &["0", "1", "2"]).unwrap();
+        assert_eq!(some, Some(vec![Some(1), Some(2)]), "a table of some nodes");
     }
 
     #[test]

@@ -65,7 +65,9 @@ pub(super) fn find(ends: &EndPoints) -> Option<Doubt> {
     if !ids.has(Form::Whole) {
         return None;
     }
-    if ids.has(Form::WholeAndZero) && !ids.has(Form::Fraction) {
+    // Where there are texts or other fractions, it may be a version.
+    let only_whole = !ids.has(Form::Fraction) && !ids.has(Form::Text);
+    if ids.has(Form::WholeAndZero) && only_whole {
         return ids.first(|form| form == Form::WholeAndZero).map(Doubt::Fraction);
     }
     ids.few()
@@ -132,7 +134,7 @@ mod tests {
         assert_eq!(found("null,1"), Some(Doubt::Missing(end(0, 0, "null"))));
         let fraction = Some(Doubt::Fraction(end(0, 1, "2.0")));
         assert_eq!(found("1,2.0\n2,3.0\n3,1.0"), fraction);
-        assert_eq!(found("-1,2.0\nx,3"), fraction);
+        assert_eq!(found("-1,2.0\n7,3"), fraction);
     }
 
     #[test]
@@ -148,6 +150,7 @@ mod tests {
             "1,2\n2,3",
             "1.0,2.0\n2.0,1.0",
             "1.0,1.1\n1.1,2\n2,3",
+            "debian,7\nrails,4.0\nwin,10",
             "ann,17\nbob,18",
             "a,b\nb,c\nc,1",
             "007,8\n8,9",

@@ -68,13 +68,15 @@ fn is_gml(text: &str) -> bool {
         && words.windows(2).any(|pair| pair == ["graph", "["])
 }
 
-/// Whether an object begins here, or a list of objects or lists.
+/// Whether an object begins here, or a list of objects or of lists; `[[Athens]]` is none.
 fn is_json(text: &str) -> bool {
-    let mut signs = text.chars().filter(|sign| !sign.is_whitespace());
-    matches!(
-        (signs.next(), signs.next()),
-        (Some('{'), Some('"' | '}')) | (Some('['), Some('{' | '['))
-    )
+    let signs: Vec<char> = text.chars().filter(|sign| !sign.is_whitespace()).take(3).collect();
+    match signs[..] {
+        ['{', second, ..] => matches!(second, '"' | '}'),
+        ['[', '{', ..] => true,
+        ['[', '[', third] => matches!(third, '"' | '[' | '{' | ']' | '-' | '0'..='9'),
+        _ => false,
+    }
 }
 
 /// What a file is that is known and not read, and what to do about it.
@@ -148,6 +150,7 @@ mod tests {
             b"*a b\n",
             b"{a},{b}\n",
             b"[1] [2]\n",
+            b"[[Athens]] [[Greece]]\n",
             b"<a> <b>\n",
         ] {
             refuse(start).unwrap();

@@ -7,8 +7,9 @@ use super::ids::whole_number;
 use super::node_table::number;
 
 /// Whether the column behind `first` holds weights and the one behind it the other ends, by what
-/// the first records hold. Whole numbers may be ids of another kind, as in `ann,17,bought`: they
-/// count as weights only where the columns beside them name the same nodes.
+/// the first records hold. Numbers beside texts may be ids of another kind, as in
+/// `ann,1204.5678,author`: they count as weights only where the columns beside them name the same
+/// nodes.
 pub(super) fn is_between(sample: &[Vec<String>], first: usize) -> bool {
     let column = |place: usize| -> Vec<&str> {
         sample.iter().filter_map(|row| row.get(place)).map(String::as_str).collect()
@@ -18,15 +19,23 @@ pub(super) fn is_between(sample: &[Vec<String>], first: usize) -> bool {
     if target.is_empty() || !is_weight(&weight) {
         return false;
     }
-    let has_fraction = weight.iter().any(|cell| !is_whole(cell));
     if are_texts(&source) && are_texts(&target) {
-        return has_fraction || share(&source, &target);
+        return share(&source, &target);
     }
+    let has_fraction = weight.iter().any(|cell| !is_whole(without_zeros(cell)));
     has_fraction && source.iter().chain(&target).all(|cell| is_whole(cell))
 }
 
 fn is_whole(cell: &str) -> bool {
     whole_number(cell.as_bytes()).is_some()
+}
+
+/// A whole number that went through a column of fractions, as an id may have: `7.0`.
+fn without_zeros(cell: &str) -> &str {
+    match cell.split_once('.') {
+        Some((whole, zeros)) if zeros.bytes().all(|byte| byte == b'0') => whole,
+        _ => cell,
+    }
 }
 
 fn are_texts(cells: &[&str]) -> bool {
@@ -49,7 +58,7 @@ mod tests {
 
     #[test]
     fn weights_between_ids_are_seen() {
-        for text in ["a,0.5,b\nb,1,c", "a,0.5,b\nc,1,d", "ann,5,bob\nbob,3,cy", "1,0.5,2\n2,1,3"] {
+        for text in ["a,0.5,b\nb,1,c", "ann,5,bob\nbob,3,cy", "1,0.5,2\n2,1,3"] {
             assert!(found(text), "{text}");
         }
     }
@@ -60,6 +69,8 @@ mod tests {
             "ann,17,bought\nbob,18,sold",
             "1,2,0.5\n2,3,1",
             "1,2,3\n2,3,4",
+            "1,2.0,1999\n2,3.0,2001",
+            "ann,1204.5678,author\nbob,1301.1000,editor",
             "ann,1204.5678,2012\nbob,1301.1,2013",
             "1204.5678,1301.1,cites\n1301.1,1101.2,cites",
             "a,b,c\nb,1,c",
