@@ -136,7 +136,10 @@ fn embeddings_in(folder: &Path) -> Vec<PathBuf> {
 fn remove_others(before: &[PathBuf], written: &[PathBuf]) -> anyhow::Result<()> {
     for path in before.iter().filter(|path| !written.contains(path)) {
         fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
-        note(format_args!("{}: replaced, and removed as it was not asked for", path.display()));
+        note(format_args!(
+            "{}: removed, it was of the embeddings that are replaced",
+            path.display()
+        ));
     }
     Ok(())
 }
