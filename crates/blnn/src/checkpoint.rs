@@ -21,7 +21,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Fingerprints, Graph};
 
 /// The layout of the file: raised whenever a tensor or a metadata entry changes its meaning.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+/// Version 1 is read too: it has no checksum of the header.
+const FORMAT_VERSION: u32 = 2;
+/// The metadata entry with the checksum of the header, which is summed with this entry empty.
+const HEADER_SUM: &str = "sha256_header";
 
 /// What a checkpoint says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,8 +79,7 @@ impl Checkpoint {
     /// Reads and verifies a checkpoint.
     ///
     /// # Errors
-    /// If the file cannot be read, was cut off, has tensors that were altered, or another format
-    /// version.
+    /// If the file cannot be read, was cut off or altered, or has another format version.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
         Self::from_bytes(path, &bytes)
@@ -177,12 +179,32 @@ fn header_json<M: Borrow<Matrix>>(
         "fingerprint": header.fingerprint,
         "config": header.config,
         "sha256": hex(&digest.finalize()),
+        HEADER_SUM: "",
     });
     if let Some(unlabelled) = &header.unlabelled {
         metadata["fingerprint_unlabelled"] = json!(unlabelled);
     }
     entries.insert("__metadata__".into(), metadata);
-    Ok(entries.into())
+    let mut header = serde_json::Value::from(entries);
+    header["__metadata__"][HEADER_SUM] = header_sum(&header).into();
+    Ok(header)
+}
+
+/// The checksum of a header without one.
+fn header_sum(header: &serde_json::Value) -> String {
+    hex(&Sha256::digest(header.to_string()))
+}
+
+/// Whether a header is as it was written.
+fn is_unharmed(header: &[u8]) -> bool {
+    let Ok(mut header) = serde_json::from_slice::<serde_json::Value>(header) else {
+        return false;
+    };
+    let sum = header.get_mut("__metadata__").and_then(|metadata| metadata.get_mut(HEADER_SUM));
+    let Some(told) = sum.map(|sum| std::mem::replace(sum, "".into())) else {
+        return false;
+    };
+    told == header_sum(&header)
 }
 
 /// Hands out the bytes of a tensor piece by piece, so that saving needs no copy of the model.
@@ -209,7 +231,8 @@ fn decode(bytes: &[u8]) -> Result<(Header, BTreeMap<String, Matrix>)> {
         damaged("the checkpoint is cut off or damaged; start again without it").with_source(e)
     };
     let (length, layout) = SafeTensors::read_metadata(bytes).map_err(unreadable)?;
-    let header = decode_header(layout.metadata().as_ref(), &bytes[8 + length..])?;
+    let (json, data) = bytes[8..].split_at(length);
+    let header = decode_header(layout.metadata().as_ref(), json, data)?;
     let file = SafeTensors::deserialize(bytes).map_err(unreadable)?;
     let mut tensors = BTreeMap::new();
     for (name, view) in file.iter() {
@@ -224,18 +247,23 @@ fn decode(bytes: &[u8]) -> Result<(Header, BTreeMap<String, Matrix>)> {
 }
 
 /// Reads the metadata: first whether this is a checkpoint of this version at all, then whether
-/// its data are unharmed, then what it belongs to.
-fn decode_header(metadata: Option<&HashMap<String, String>>, data: &[u8]) -> Result<Header> {
+/// header and data are unharmed, then what it belongs to.
+fn decode_header(
+    metadata: Option<&HashMap<String, String>>,
+    json: &[u8],
+    data: &[u8],
+) -> Result<Header> {
     let entry = |key: &str| metadata.and_then(|m| m.get(key)).cloned();
     if entry("format").as_deref() != Some("blnn-checkpoint") {
         return Err(damaged("this safetensors file is no blnn checkpoint"));
     }
     let version = entry("format_version").unwrap_or_default();
-    if version != FORMAT_VERSION.to_string() {
+    let is_first = version == "1";
+    if !is_first && version != FORMAT_VERSION.to_string() {
         let by = entry("blnn_version").unwrap_or_default();
         let message = format!(
             "the checkpoint has format version {version}, written by blnn {by}; this blnn reads \
-             version {FORMAT_VERSION}: use the version that wrote it, or start again"
+             versions 1 to {FORMAT_VERSION}: use the version that wrote it, or start again"
         );
         return Err(damaged(&message));
     }
@@ -245,6 +273,10 @@ fn decode_header(metadata: Option<&HashMap<String, String>>, data: &[u8]) -> Res
     };
     if need("sha256")? != hex(&Sha256::digest(data)) {
         let message = "the checkpoint's data do not match their checksum; start again without it";
+        return Err(damaged(message));
+    }
+    if !is_first && !is_unharmed(json) {
+        let message = "the checkpoint's header does not match its checksum; start again without it";
         return Err(damaged(message));
     }
     let number = |key: &str| {
@@ -334,26 +366,44 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_byte_of_the_header_never_panics() {
+    fn every_flipped_bit_of_the_header_is_refused() {
         let bytes = encoded();
         for i in 0..bytes.len() - 64 {
-            for bit in [0x01, 0x80] {
+            for bit in 0..8 {
                 let mut bytes = bytes.clone();
-                bytes[i] ^= bit;
-                let _ = decode(&bytes);
+                bytes[i] ^= 1 << bit;
+                refusal(&bytes);
             }
         }
     }
 
+    /// A header that can be read and says something else.
+    #[test]
+    fn another_seed_in_the_header_is_refused() {
+        let text = replaced(&encoded(), "\"seed\":\"3\"", "\"seed\":\"4\"");
+        assert!(refusal(&text).contains("header does not match its checksum"));
+    }
+
+    #[test]
+    fn the_first_version_is_read_without_a_checksum_of_its_header() {
+        let first = replaced(&encoded(), "\"format_version\":\"2\"", "\"format_version\":\"1\"");
+        assert_eq!(decode(&replaced(&first, HEADER_SUM, "sha256_hidden")).unwrap().0, header());
+    }
+
+    /// The same bytes with another text of the same length in the header.
+    fn replaced(bytes: &[u8], old: &str, new: &str) -> Vec<u8> {
+        let at = bytes.windows(old.len()).position(|window| window == old.as_bytes()).unwrap();
+        let mut bytes = bytes.to_vec();
+        bytes[at..at + old.len()].copy_from_slice(new.as_bytes());
+        bytes
+    }
+
     #[test]
     fn another_version_is_named() {
-        let text = encoded();
-        let at = text.windows(20).position(|w| w == b"\"format_version\":\"1\"").unwrap();
-        let mut bytes = text.clone();
-        bytes[at + 18] = b'9';
-        let message = refusal(&bytes);
+        let (written, other) = ("\"format_version\":\"2\"", "\"format_version\":\"9\"");
+        let message = refusal(&replaced(&encoded(), written, other));
         assert!(message.contains("format version 9"), "{message}");
-        assert!(message.contains("reads version 1"), "{message}");
+        assert!(message.contains("reads versions 1 to 2"), "{message}");
     }
 
     #[test]

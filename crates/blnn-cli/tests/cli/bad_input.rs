@@ -80,7 +80,7 @@ fn damaged_and_foreign_checkpoints_are_refused() {
     assert_eq!(finish(&mut train(folder.path(), &short)).0, 0);
     let path = folder.path().join("run/checkpoint.safetensors");
     let good = read(&path);
-    let version = b"\"format_version\":\"1\"";
+    let version = b"\"format_version\":\"2\"";
     let at = good.windows(version.len()).position(|w| w == version).unwrap();
     let mut newer = good.clone();
     newer[at + version.len() - 2] = b'9';
