@@ -370,6 +370,44 @@ fn scipy_matrices_are_edges_or_features() {
     assert!(text.contains("`bsr` matrix") && text.contains("tocsr"), "{text}");
 }
 
+/// A node that is left over would be isolated, or lost, without a word.
+#[test]
+fn an_adjacency_has_the_rows_of_its_nodes() {
+    let place = Place::new();
+    let edges = place.put("a.npz", scipy("csr").stored());
+    for rows in [2, 4] {
+        let zeros = vec![0; 8 * rows];
+        let matrix = place.put("x.npy", npy("<f8", &format!("({rows}, 1)"), &zeros));
+        let text = refusal(&with_nodes(edges.clone(), matrix));
+        assert!(text.contains("a.npz: the adjacency is 3×3, and "), "{text}");
+        assert!(text.contains(&format!("x.npy has {rows} rows; give both")), "{text}");
+    }
+    let table = place.put("n.csv", "id,age\n0,1\n1,2\n2,4\n3,3\n");
+    let text = refusal(&with_nodes(edges.clone(), table));
+    assert!(text.contains("n.csv has 4 rows") && text.contains("pairs of ids"), "{text}");
+    let table = place.put("n.csv", "id,age\n0,1\n1,2\n2,4\n");
+    assert_eq!(load(&with_nodes(edges, table)).unwrap().graph.nodes(), 3);
+}
+
+#[test]
+fn no_header_needs_a_table_of_text() {
+    let place = Place::new();
+    let bare = |mut request: OwnGraph| {
+        request.columns.no_header = true;
+        request
+    };
+    let about = "--no-header is about a table of text, and there is none; leave the flag out";
+    let matrix = place.put("a.npz", scipy("csr").stored());
+    let x = place.put("x.npy", npy("<f8", "(3, 1)", &[0; 24]));
+    assert!(refusal(&bare(OwnGraph::new(matrix.clone()))).ends_with(about));
+    assert!(refusal(&bare(with_nodes(matrix.clone(), x))).ends_with(about));
+    let table = place.put("n.csv", "0,1\n1,2\n2,4\n");
+    assert_eq!(load(&bare(with_nodes(matrix, table))).unwrap().graph.nodes(), 3);
+    let archive = place.put("w.npz", whole().stored());
+    let text = refusal(&bare(OwnGraph::new(archive)));
+    assert!(text.contains("leave --no-header out"), "{text}");
+}
+
 fn whole() -> Npz {
     let mut npz = scipy("csr");
     for name in ["format", "shape", "data", "indptr", "indices"] {

@@ -206,7 +206,11 @@ fn files_are_replaced_only_on_demand_and_never_those_of_the_run() {
     assert!(refused(folder.path(), &["--format", "csv"]).contains("embeddings.npy exists"));
     assert_eq!(embed(folder.path(), &["--format", "csv", "--force"]).0, 0);
     assert_eq!(names(&folder.path().join("run/embed-edges")), ["embeddings.csv"]);
-    for out in ["run", "./run/"] {
+    fs::create_dir(folder.path().join("other")).unwrap();
+    let checkpoint = "checkpoint.safetensors";
+    let [from, to] = ["run", "other"].map(|run| folder.path().join(run).join(checkpoint));
+    fs::copy(from, to).unwrap();
+    for out in ["run", "./run/", "other"] {
         let stderr = refused(folder.path(), &["--force", "--out", out]);
         assert!(stderr.contains("is the folder of a run"), "{stderr}");
     }

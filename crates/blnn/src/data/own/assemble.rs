@@ -139,8 +139,10 @@ fn edge_parts(
     let found = match &request.nodes {
         None => edges_alone((request, source), ends, count, &mut notes[0], threads)?,
         Some(path) => {
-            let (file, note) = node_file(request, path, saved, threads)?;
+            let (file, note) = node_file((request, source), path, saved, threads)?;
             notes.push(note);
+            let rows = (file.rows(), path.as_path());
+            count.map_or(Ok(()), |side| check_sides(side, rows, request))?;
             with_nodes((request, source), ends, path, file, threads)?
         }
     };
@@ -173,6 +175,7 @@ fn edges_alone(
     threads: &Threads,
 ) -> Result<Found> {
     flags::check_no_table(request)?;
+    flags::check_header(request, &[source.kind()])?;
     let (ids, edges) = match count {
         None => {
             note.remarks.extend(EdgesIn { source, columns: &request.columns }.doubt(&ends)?);
@@ -189,17 +192,32 @@ fn edges_alone(
 }
 
 fn node_file(
-    request: &OwnGraph,
+    (request, edges): (&OwnGraph, &Source),
     path: &Path,
     saved: Option<&Encoding>,
     threads: &Threads,
 ) -> Result<(NodeFile, FileNote)> {
     let source = Source::open(path)?;
     flags::check_nodes(request, path, source.kind())?;
+    flags::check_header(request, &[edges.kind(), source.kind()])?;
     let mut columns = request.columns.clone();
     // A file of labels is no column of the table.
     columns.label = columns.label.filter(|label| !is_label_file(label));
     files::nodes(&source, &columns, saved.map(Known::of).as_ref(), threads)
+}
+
+/// Refuses an adjacency that has not the rows of the nodes: those that are left over would be
+/// taken for nodes without edges, or be passed over.
+fn check_sides(side: usize, (rows, nodes): (usize, &Path), request: &OwnGraph) -> Result<()> {
+    if side == rows {
+        return Ok(());
+    }
+    let message = format!(
+        "the adjacency is {side}×{side}, and {} has {rows} rows; give both with a row for every \
+         node, or the edges as pairs of ids",
+        nodes.display()
+    );
+    Err(Error::new(ErrorKind::Shape, message).at(request.edges.display()))
 }
 
 fn with_nodes(

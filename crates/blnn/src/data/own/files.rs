@@ -195,6 +195,16 @@ pub(super) enum NodeFile {
     Matrix(Features),
 }
 
+impl NodeFile {
+    /// How many nodes it tells of.
+    pub(super) fn rows(&self) -> usize {
+        match self {
+            Self::Table(table) => table.ids.len(),
+            Self::Matrix(features) => features.rows(),
+        }
+    }
+}
+
 /// Reads the file of the nodes; with `known`, only the columns that a model was trained with.
 pub(super) fn nodes(
     source: &Source,

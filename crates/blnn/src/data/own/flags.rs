@@ -51,6 +51,15 @@ pub(super) fn check_nodes(request: &OwnGraph, nodes: &Path, kind: Kind) -> Resul
     Err(refused(message).at(nodes.display()))
 }
 
+/// Refuses a flag about first lines where no file has lines.
+pub(super) fn check_header(request: &OwnGraph, kinds: &[Kind]) -> Result<()> {
+    if !request.columns.no_header || kinds.contains(&Kind::Text) {
+        return Ok(());
+    }
+    let message = "--no-header is about a table of text, and there is none; leave the flag out";
+    Err(refused(message.into()).at(request.edges.display()))
+}
+
 fn is_array(kind: Kind) -> bool {
     matches!(kind, Kind::Npy | Kind::Npz)
 }
@@ -74,6 +83,7 @@ pub(super) fn check_alone(request: &OwnGraph, labels: &str, has_labels: bool) ->
         ("--label", label.is_some() && has_labels),
         ("--id-column", columns.id.is_some()),
         ("--skip-column", !columns.skip.is_empty()),
+        ("--no-header", columns.no_header),
     ];
     let message = match extra.iter().find(|(_, given)| *given) {
         Some((flag, _)) if has_labels => {
