@@ -165,6 +165,16 @@ fn what_is_trained_so_far_is_reported_without_training() {
     assert!(stdout.contains("seed 1 not trained yet"), "{stdout}");
     assert!(stderr.contains("4 models in the plan, 3 of them trained before"), "{stderr}");
     assert!(!stderr.contains("epoch "), "{stderr}");
+    // A run without its embedding is one that was stopped before its end.
+    let runs = folder.path().join("out/runs");
+    let keys = names(&runs);
+    let run = keys.iter().find(|key| key.starts_with("cora-bgrl-seed1-")).unwrap();
+    fs::remove_file(runs.join(run).join("embeddings.npy")).unwrap();
+    let (stdout, _) = succeed(&mut reproduce(folder.path(), &all));
+    assert!(stdout.contains("seed 1 at epoch 2 of 2, best so far "), "{stdout}");
+    let row = &json(folder.path(), "ablation")["rows"][0];
+    assert_eq!((&row["method"], &row["last"]), (&"BGRL".into(), &Value::Null), "{row}");
+    assert!(row["under_way"][0]["best"].is_number(), "{row}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::trainer::Step;
 
 use super::job::{TrainingJob, check_settings, jobs_of};
 use super::report::{Missing, Report};
-use super::rows::{Results, dataset_rows, mark_missing, paired, rows};
+use super::rows::{Begun, Results, dataset_rows, mark_missing, paired, rows};
 use super::target::Target;
 use super::trained::{self, labels_of};
 use super::{Options, case_study, charts, ledger, map, render};
@@ -308,6 +308,12 @@ impl Work<'_> {
         Ok(report)
     }
 
+    /// The scores so far of the jobs that are not finished.
+    fn begun(&self, jobs: &[TrainingJob]) -> Result<Begun> {
+        let unfinished = jobs.iter().filter(|job| !self.results.contains_key(&job.key()));
+        unfinished.map(|job| Ok((job.key(), trained::over_time(self.options, job)?))).collect()
+    }
+
     fn add_dataset(&mut self, report: &mut Report, name: &'static str) -> Result<()> {
         let target = report.target;
         let Some(dataset) = data::find(name) else {
@@ -328,7 +334,10 @@ impl Work<'_> {
             }
             Target::CaseStudy => case_study::add(self, report, name, &jobs)?,
             Target::Map => map::add(self, report, name, &jobs)?,
-            _ => report.rows.append(&mut rows(target, &jobs, &self.results)),
+            _ => {
+                let begun = self.begun(&jobs)?;
+                report.rows.append(&mut rows(target, &jobs, &self.results, &begun));
+            }
         }
         Ok(())
     }
@@ -342,7 +351,7 @@ fn published_rows(
 ) -> Vec<super::report::Row> {
     match target {
         Target::Datasets => dataset_rows(dataset, None),
-        _ => rows(target, jobs, &BTreeMap::new()),
+        _ => rows(target, jobs, &BTreeMap::new(), &BTreeMap::new()),
     }
 }
 

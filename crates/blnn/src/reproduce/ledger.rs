@@ -27,6 +27,8 @@ Every number of the paper beside ours, written by `blnn reproduce`; no number he
 - **difference**: ours (best, where there is one) minus the published number.
 - `±` is the sample standard deviation over seeds; `± … (splits)`, of a single run, is that over its
   20 splits, as in the paper.
+- *at epoch … of …, best so far*: a run that is not finished. It is in no other number; the best of
+  all its evaluations can only be higher.
 - `–`: no number.
 ";
 

@@ -1,5 +1,6 @@
 //! Figure 5: maps of raw features and embeddings by t-SNE, and their compactness.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use blnn_kernels::Matrix;
@@ -33,7 +34,7 @@ pub(super) fn add(
     let graph = work.graph(dataset)?;
     let raw = raw_row(work, &graph)?;
     let mut found = vec![raw];
-    found.append(&mut rows(report.target, jobs, &work.results));
+    found.append(&mut rows(report.target, jobs, &work.results, &BTreeMap::new()));
     let maps = work.options.out.join("maps");
     std::fs::create_dir_all(&maps).map_err(|e| crate::error::Error::io("create", &maps, e))?;
     let features = dense(graph.features());

@@ -27,9 +27,11 @@ use crate::plan::Objective;
 pub use execute::{Ended, Watcher, reproduce};
 pub use job::{SHORT_EPOCHS, TrainingJob, dataset_names};
 pub use render::{markdown, text};
-pub use report::{Aggregate, Missing, Paired, Report, Row, RunRow, SeedDifference, Series};
+pub use report::{
+    Aggregate, Missing, Paired, Report, Row, RunRow, SeedDifference, Series, UnderWay,
+};
 pub use target::Target;
-pub use trained::{Evaluation, PaperSplit, Trained, TrainedBy};
+pub use trained::{Evaluation, OverTime, PaperSplit, Trained, TrainedBy};
 
 /// What to reproduce, and where the files go.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,7 @@ use crate::text::grouped;
 
 use super::Options;
 use super::grid::Grid;
-use super::report::{Aggregate, Paired, Report, Row, RunRow};
+use super::report::{Aggregate, Paired, Report, Row, RunRow, UnderWay};
 use super::target::Target;
 use super::trained::{write_json, write_text};
 
@@ -163,8 +163,16 @@ fn remark(row: &Row) -> String {
     let seeds = if pending.len() == 1 { "seed" } else { "seeds" };
     let waiting =
         (!pending.is_empty()).then(|| format!("{seeds} {} not trained yet", pending.join(", ")));
-    let all: Vec<String> = row.remark.iter().cloned().chain(waiting).collect();
+    let begun = row.under_way.iter().map(|run| begun(&row.metric, run));
+    let all: Vec<String> = row.remark.iter().cloned().chain(begun).chain(waiting).collect();
     all.join("; ")
+}
+
+/// How far a run came, and what it scored.
+fn begun(metric: &str, run: &UnderWay) -> String {
+    let (epoch, epochs) = (grouped(run.epoch), grouped(run.epochs));
+    let best = run.best.map_or(String::new(), |b| format!(", best so far {}", number(metric, b)));
+    format!("seed {} at epoch {epoch} of {epochs}{best}", run.seed)
 }
 
 /// Decimals of a metric: sizes have none.
@@ -332,7 +340,14 @@ mod tests {
         let mut row = Row::empty("wikics", "BLNN", "accuracy");
         row.pending = vec![1, 2];
         assert_eq!(remark(&row), "seeds 1, 2 not trained yet");
-        row.pending.clear();
+        let so_far = |seed, best| UnderWay { seed, epoch: 2_500, epochs: 10_000, best };
+        row.under_way = vec![so_far(3, Some(93.5)), so_far(4, None)];
+        assert_eq!(
+            remark(&row),
+            "seed 3 at epoch 2,500 of 10,000, best so far 93.50; seed 4 at epoch 2,500 of 10,000; \
+             seeds 1, 2 not trained yet"
+        );
+        (row.under_way, row.pending) = (vec![], vec![]);
         row.remark = Some("wikics.json is not here".into());
         assert_eq!(remark(&row), "wikics.json is not here");
     }

@@ -58,6 +58,9 @@ pub struct Row {
     pub paper_split: Option<Aggregate>,
     /// The runs behind the numbers, one a seed.
     pub runs: Vec<RunRow>,
+    /// Seeds whose run was begun: none of its numbers is among those above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub under_way: Vec<UnderWay>,
     /// Seeds that are not trained yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<u64>,
@@ -79,6 +82,7 @@ impl Row {
             last: None,
             paper_split: None,
             runs: Vec::new(),
+            under_way: Vec::new(),
             pending: Vec::new(),
             remark: None,
         }
@@ -89,6 +93,19 @@ impl Row {
     pub fn headline(&self) -> Option<&Aggregate> {
         self.best.as_ref().or(self.last.as_ref())
     }
+}
+
+/// A run that is not finished, as far as it was scored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnderWay {
+    /// Its seed.
+    pub seed: u64,
+    /// The epoch of its last evaluation.
+    pub epoch: usize,
+    /// The epochs it will have.
+    pub epochs: usize,
+    /// The best of its evaluations so far, which the best of all can only exceed.
+    pub best: Option<f64>,
 }
 
 /// A score over seeds.

@@ -9,12 +9,17 @@ use crate::graph::Graph;
 use crate::published::{self, Metric, Value};
 
 use super::job::TrainingJob;
-use super::report::{Aggregate, Missing, Paired, Row, RunRow, SeedDifference, mean_and_std};
+use super::report::{
+    Aggregate, Missing, Paired, Row, RunRow, SeedDifference, UnderWay, mean_and_std,
+};
 use super::target::Target;
-use super::trained::Trained;
+use super::trained::{OverTime, Trained, best_of};
 
 /// The finished runs by their key.
 pub(super) type Results = BTreeMap<String, Trained>;
+
+/// The scores of runs that are not finished, by the key of the run.
+pub(super) type Begun = BTreeMap<String, OverTime>;
 
 /// Which of a run's scores is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,14 +50,21 @@ impl Rule {
 }
 
 /// The rows of a target on one data set: one for each variant and metric.
-pub(super) fn rows(target: Target, jobs: &[TrainingJob], results: &Results) -> Vec<Row> {
+pub(super) fn rows(
+    target: Target,
+    jobs: &[TrainingJob],
+    results: &Results,
+    begun: &Begun,
+) -> Vec<Row> {
     let same = |a: &TrainingJob, b: &TrainingJob| {
         (a.label(), a.temperature()) == (b.label(), b.temperature())
     };
     let mut rows = Vec::new();
     for seeds in jobs.chunk_by(same) {
         for metric in target.metrics() {
-            rows.push(row(target, *metric, seeds, results));
+            let mut row = row(target, *metric, seeds, results);
+            add_unfinished(&mut row, *metric, seeds, begun);
+            rows.push(row);
         }
     }
     rows
@@ -70,8 +82,6 @@ fn row(target: Target, metric: Metric, jobs: &[TrainingJob], results: &Results) 
     // Compactness is not what anybody chooses an epoch by.
     let choosing = target != Target::Map;
     row.runs = trained.map(|run| run_row(run, metric, choosing)).collect();
-    let untrained = jobs.iter().filter(|job| !results.contains_key(&job.key()));
-    row.pending = untrained.map(|job| job.plan().seed()).collect();
     let aggregate = |rule: Rule| {
         let values: Vec<f64> = row.runs.iter().filter_map(|run| rule.of(run)).collect();
         Aggregate::of(&values, row.published)
@@ -79,6 +89,23 @@ fn row(target: Target, metric: Metric, jobs: &[TrainingJob], results: &Results) 
     let best = aggregate(Rule::Best);
     let (last, paper_split) = (aggregate(Rule::Last), aggregate(Rule::PaperSplit));
     Row { best, last, paper_split, ..row }
+}
+
+/// Notes the seeds that have no finished run, and how far those came that were begun.
+fn add_unfinished(row: &mut Row, metric: Metric, jobs: &[TrainingJob], begun: &Begun) {
+    let is_finished = |job: &&TrainingJob| row.runs.iter().any(|run| run.key == job.key());
+    let (mut under_way, mut pending) = (Vec::new(), Vec::new());
+    for job in jobs.iter().filter(|job| !is_finished(job)) {
+        let (seed, epochs) = (job.plan().seed(), job.plan().epochs());
+        let so_far = begun.get(&job.key()).and_then(|scores| Some((scores, scores.last()?.0)));
+        let Some((scores, epoch)) = so_far else {
+            pending.push(seed);
+            continue;
+        };
+        let best = best_of(scores, metric).map(|(_, score)| score);
+        under_way.push(UnderWay { seed, epoch, epochs, best });
+    }
+    (row.under_way, row.pending) = (under_way, pending);
 }
 
 /// One run; the best of its evaluations only where an epoch is chosen by them.

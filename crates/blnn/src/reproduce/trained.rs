@@ -26,6 +26,9 @@ use crate::train::same_config;
 use super::Options;
 use super::job::TrainingJob;
 
+/// Scores over time: number of epochs, and scores by name.
+pub type OverTime = Vec<(usize, BTreeMap<String, f64>)>;
+
 /// Which program trained a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrainedBy {
@@ -71,8 +74,8 @@ pub struct Trained {
     pub root: PathBuf,
     /// By which program.
     pub provenance: TrainedBy,
-    /// Scores over time: number of epochs, and scores by name.
-    pub over_time: Vec<(usize, BTreeMap<String, f64>)>,
+    /// Its scores over time.
+    pub over_time: OverTime,
     /// The last embedding's scores.
     pub last: Evaluation,
 }
@@ -81,11 +84,7 @@ impl Trained {
     /// The best of all evaluations, chosen on the test score itself as in the paper, and its
     /// epoch; none if some evaluation did not take this score.
     pub fn best(&self, metric: Metric) -> Option<(usize, f64)> {
-        let scored = self.over_time.iter();
-        let scored: Option<Vec<(usize, f64)>> =
-            scored.map(|(epoch, s)| Some((*epoch, *s.get(metric.key())?))).collect();
-        // The first of equals.
-        scored?.into_iter().reduce(|best, next| if next.1 > best.1 { next } else { best })
+        best_of(&self.over_time, metric)
     }
 
     /// The score of the last embedding.
@@ -113,6 +112,15 @@ impl Trained {
     pub fn embeddings(&self) -> Result<Matrix> {
         npy::read_file(&self.root.join("embeddings.npy"))?.into_matrix()
     }
+}
+
+/// See [`Trained::best`].
+pub(super) fn best_of(over_time: &OverTime, metric: Metric) -> Option<(usize, f64)> {
+    let scored = over_time.iter();
+    let scored: Option<Vec<(usize, f64)>> =
+        scored.map(|(epoch, s)| Some((*epoch, *s.get(metric.key())?))).collect();
+    // The first of equals.
+    scored?.into_iter().reduce(|best, next| if next.1 > best.1 { next } else { best })
 }
 
 /// The folder of a job's run.
@@ -193,14 +201,19 @@ pub(super) fn read(
     threads: &Threads,
 ) -> Result<Trained> {
     let root = root_of(options, job);
-    let scored = records(&root)?.into_iter().filter(|r| !r.scores.is_empty());
     Ok(Trained {
         job: job.clone(),
         provenance: read_json(&root.join("provenance.json"))?.unwrap_or_default(),
-        over_time: scored.map(|r| (r.epoch, r.scores)).collect(),
+        over_time: over_time(options, job)?,
         last: evaluation(&root, graph, threads)?,
         root,
     })
+}
+
+/// The scores of a job's run so far, finished or not; none if there is no such run.
+pub(super) fn over_time(options: &Options, job: &TrainingJob) -> Result<OverTime> {
+    let scored = records(&root_of(options, job))?.into_iter().filter(|r| !r.scores.is_empty());
+    Ok(scored.map(|r| (r.epoch, r.scores)).collect())
 }
 
 /// The run's evaluation: from its file if that belongs to the embedding, else computed and kept.
