@@ -286,7 +286,7 @@ impl TypedValueParser for ExportFormatParser {
     }
 }
 
-fn method() -> impl TypedValueParser<Value = Method> {
+pub(crate) fn method() -> impl TypedValueParser<Value = Method> {
     PossibleValuesParser::new(Method::ALL.map(Method::name)).try_map(|name| {
         let known = Method::ALL.into_iter().find(|m| m.name() == name);
         known.ok_or("no such method")

@@ -4,13 +4,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blnn::Objective;
 use blnn::reproduce::{Ended, Options, Report, Target, dataset_names, reproduce, text};
+use blnn::{Method, Objective};
 use blnn_kernels::Threads;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::args::{Format, MachineArgs, at_least_one};
+use crate::args::{Format, MachineArgs, at_least_one, method};
 use crate::commands::datasets::search_folders;
 use crate::output::{INTERRUPTED, note, shell_word};
 use crate::plan_progress::PlanProgress;
@@ -20,7 +20,8 @@ use crate::plan_progress::PlanProgress;
 /// Trains every model the targets need, each once, in `OUT/runs`; prints our numbers beside the
 /// published ones; and writes `OUT/<TARGET>.json`, `OUT/<TARGET>.md`, figures as SVG and a ledger of
 /// everything, `OUT/REPRODUCTION.md`. What is finished is not trained again: the same command goes
-/// on after Ctrl-C, a crash or a kill.
+/// on after Ctrl-C, a crash or a kill. A small record of each run, `OUT/records/<RUN>.json`, stands
+/// for the run in tables where its folder is not: keep it, and the folder may go.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Targets:
@@ -58,6 +59,10 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "N", value_parser = at_least_one())]
     epochs: Option<u64>,
 
+    /// Only these methods of a target [default: all that the paper shows]
+    #[arg(long, value_name = "METHOD", num_args = 1.., value_delimiter = ',', value_parser = method())]
+    methods: Vec<Method>,
+
     /// Forms of BLNN's objective: `paper`, `published-code` or both
     #[arg(long, value_name = "FORM", num_args = 1.., value_delimiter = ',', default_value = "paper", value_parser = objective())]
     objectives: Vec<Objective>,
@@ -81,6 +86,11 @@ pub(crate) struct ReproduceArgs {
     /// The ledger's file; figures are copied beside it [default: `OUT/REPRODUCTION.md`]
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
+
+    /// Records of runs, read and written: what has one there is not trained for a table [default:
+    /// `OUT/records`]
+    #[arg(long, value_name = "DIR")]
+    records: Option<PathBuf>,
 
     /// Train nothing; report the runs that are finished
     #[arg(long)]
@@ -130,6 +140,7 @@ fn options(args: &ReproduceArgs) -> anyhow::Result<Options> {
     options.datasets = dataset_names(&args.datasets)?;
     options.seeds = args.seeds;
     options.epochs = args.epochs.map(|epochs| epochs as usize);
+    options.methods.clone_from(&args.methods);
     options.objectives.clone_from(&args.objectives);
     options.objectives.dedup();
     if !args.temperatures.is_empty() {
@@ -140,6 +151,7 @@ fn options(args: &ReproduceArgs) -> anyhow::Result<Options> {
     options.settings.clone_from(&args.set);
     options.eval_every = args.eval_every.map(|every| every as usize);
     options.ledger.clone_from(&args.ledger);
+    options.records.clone_from(&args.records);
     options.folders = search_folders(args.machine.data_dir.as_deref());
     options.report_only = args.report_only;
     options.commit = option_env!("BLNN_COMMIT").map(str::to_owned);

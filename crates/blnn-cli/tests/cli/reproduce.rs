@@ -170,11 +170,48 @@ fn what_is_trained_so_far_is_reported_without_training() {
     let keys = names(&runs);
     let run = keys.iter().find(|key| key.starts_with("cora-bgrl-seed1-")).unwrap();
     fs::remove_file(runs.join(run).join("embeddings.npy")).unwrap();
+    fs::remove_file(folder.path().join(format!("out/records/{run}.json"))).unwrap();
     let (stdout, _) = succeed(&mut reproduce(folder.path(), &all));
     assert!(stdout.contains("seed 1 at epoch 2 of 2, best so far "), "{stdout}");
     let row = &json(folder.path(), "ablation")["rows"][0];
     assert_eq!((&row["method"], &row["last"]), (&"BGRL".into(), &Value::Null), "{row}");
     assert!(row["under_way"][0]["best"].is_number(), "{row}");
+}
+
+#[test]
+fn records_stand_for_runs_whose_folders_are_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["classification", "--datasets", "cora", "--epochs", "2", "--records", "kept"];
+    let (stdout, _) = succeed(&mut reproduce(folder.path(), &arguments));
+    assert_eq!(names(&folder.path().join("kept")).len(), 2);
+    let before = json(folder.path(), "classification");
+    fs::remove_dir_all(folder.path().join("out")).unwrap();
+    let (again, stderr) = succeed(&mut reproduce(folder.path(), &arguments));
+    assert!(stderr.contains("2 models in the plan, 2 of them trained before"), "{stderr}");
+    assert!(!stderr.contains("epoch "), "nothing was trained: {stderr}");
+    assert_eq!((again, json(folder.path(), "classification")), (stdout, before));
+    // Figure 3 is made of an embedding, and no record has one.
+    let figure = [&["case-study", "--methods", "blnn"], &arguments[1..]].concat();
+    let only = [&figure[..], &["--report-only"]].concat();
+    let (stdout, stderr) = succeed(&mut reproduce(folder.path(), &only));
+    assert!(stdout.contains("seed 1 not trained yet"), "{stdout}");
+    assert!(stderr.contains("in the plan, 0 of them trained before"), "{stderr}");
+    let (stdout, _) = succeed(&mut reproduce(folder.path(), &figure));
+    assert!(!stdout.contains("not trained yet"), "{stdout}");
+}
+
+#[test]
+fn a_run_that_was_stopped_leaves_its_scores_on_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = ["classification", "--datasets", "cora", "--methods", "blnn", "--epochs", "2000"];
+    let arguments = [&plan[..], &["--eval-every", "1"]].concat();
+    let run = format!("cora-blnn-t1-seed1-{}", SUFFIX.replace("60epochs", "2000epochs"));
+    let checkpoint = folder.path().join(format!("out/runs/{run}/checkpoint.safetensors"));
+    signal_when(&mut reproduce(folder.path(), &arguments), &checkpoint, "INT");
+    fs::remove_dir_all(folder.path().join("out/runs")).unwrap();
+    let only = [&arguments[..], &["--report-only"]].concat();
+    let (stdout, _) = succeed(&mut reproduce(folder.path(), &only));
+    assert!(stdout.contains(" of 2,000, best so far "), "{stdout}");
 }
 
 #[test]
@@ -188,6 +225,19 @@ fn a_missing_data_set_is_named_with_the_command_that_fetches_it() {
     assert!(stdout.contains("80.48 ± 0.52"), "the published number stands there: {stdout}");
     let report = json(folder.path(), "classification");
     assert_eq!(report["missing"][0]["file"], "wikics.json");
+}
+
+#[test]
+fn records_are_reported_where_the_data_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let records = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/records");
+    let arguments = ["classification", "--datasets", "photo", "--seeds", "3", "--report-only"];
+    let mut command = blnn(folder.path());
+    command.arg("reproduce").args(arguments).args(["--out", "out", "--records", records]);
+    let (stdout, _) = succeed(command.env("BLNN_DATA_DIR", folder.path()));
+    assert!(stdout.contains("93.46 ± 0.08"), "the ledger's number: {stdout}");
+    assert!(stdout.contains("6 of 6 runs: read back from this ledger"), "{stdout}");
+    assert!(!stdout.contains("is not here"), "{stdout}");
 }
 
 #[test]

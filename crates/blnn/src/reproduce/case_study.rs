@@ -17,7 +17,7 @@ use super::execute::Work;
 use super::job::TrainingJob;
 use super::report::{Aggregate, Report, Row, Series};
 use super::rows::run_row_of;
-use super::trained::{Trained, labels_of};
+use super::trained::{StoredEmbedding, Trained, labels_of};
 
 /// Neighbours of the paper's anchor.
 const ANCHOR_DEGREE: usize = 949;
@@ -36,10 +36,15 @@ pub(super) fn add(
 ) -> Result<()> {
     let graph = work.graph(dataset)?;
     for seeds in jobs.chunk_by(|a, b| a.label() == b.label()) {
-        let runs: Vec<&Trained> =
-            seeds.iter().filter_map(|job| work.results.get(&job.key())).collect();
-        let curves = runs.iter().map(|run| curves(&graph, run)).collect::<Result<Vec<_>>>()?;
-        let pending = seeds.iter().filter(|job| !work.results.contains_key(&job.key()));
+        let with_embedding = |job: &TrainingJob| {
+            work.results.get(&job.key()).and_then(|run| Some((run, run.embedding.as_ref()?)))
+        };
+        let found: Vec<(&Trained, &StoredEmbedding)> =
+            seeds.iter().filter_map(with_embedding).collect();
+        let curves = found.iter().map(|(run, embedding)| curves(&graph, run, embedding));
+        let curves = curves.collect::<Result<Vec<_>>>()?;
+        let runs: Vec<&Trained> = found.iter().map(|(run, _)| *run).collect();
+        let pending = seeds.iter().filter(|job| with_embedding(job).is_none());
         let pending: Vec<u64> = pending.map(|job| job.plan().seed()).collect();
         for (part, name) in ["pairs", "anchor"].into_iter().enumerate() {
             let of_part: Vec<&Vec<f64>> = curves.iter().map(|c| &c[part]).collect();
@@ -58,9 +63,9 @@ pub(super) fn add(
 }
 
 /// Shares of same-class pairs by similarity, and of same-class neighbours of the anchor by weight.
-fn curves(graph: &Graph, run: &Trained) -> Result<[Vec<f64>; 2]> {
+fn curves(graph: &Graph, run: &Trained, embedding: &StoredEmbedding) -> Result<[Vec<f64>; 2]> {
     let (adjacency, labels) = (graph.adjacency(), labels_of(graph)?);
-    let embeddings = run.embeddings()?;
+    let embeddings = embedding.read()?;
     let interval = interval(adjacency.entries(), PAIRS_PER_INTERVAL);
     let pairs = homophily_by_similarity(&embeddings, adjacency, labels, interval)?;
     let anchor = anchor(adjacency);

@@ -1,6 +1,6 @@
 //! [`reproduce`]: trains what is not trained yet, and reports each target as its last run ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use crate::train::{Job, Observer, train};
 use crate::trainer::Step;
 
 use super::job::{TrainingJob, check_settings, jobs_of};
-use super::report::{Missing, Report};
+use super::report::{Missing, Report, Row};
 use super::rows::{Begun, Results, dataset_rows, mark_missing, paired, rows};
 use super::target::Target;
 use super::trained::{self, labels_of};
@@ -84,8 +84,9 @@ pub enum Ended {
     },
 }
 
-/// Trains every model the targets need (each once, and none that is finished), and writes
-/// `OUT/<target>.json`, `OUT/<target>.md`, figures and the ledger.
+/// Trains every model the targets need (each once, and none that is finished or whose record says
+/// all that is asked for), and writes `OUT/<target>.json`, `OUT/<target>.md`, figures, records and
+/// the ledger.
 ///
 /// # Errors
 /// - `Config` if a setting is refused;
@@ -118,16 +119,14 @@ pub fn reproduce(options: &Options, threads: &Threads, watcher: &mut dyn Watcher
     let graphs = Graphs { folders: options.folders.clone(), loaded: None };
     let mut work = Work { options, threads, watcher, graphs, results: BTreeMap::new() };
     let finished: Vec<bool> =
-        jobs.iter().map(|job| trained::is_finished(options, job)).collect::<Result<_>>()?;
+        jobs.iter().map(|job| is_done(options, job)).collect::<Result<_>>()?;
     work.watcher.planned(&jobs, &finished);
     let mut left = options.targets.clone();
     let mut reports = Vec::new();
     for (i, job) in jobs.iter().enumerate() {
         work.report_ready(&mut left, &mut reports)?;
-        if options.report_only && !finished[i] {
-            continue;
-        }
-        if work.watcher.wants_stop() || (!finished[i] && !work.train(i, job)?) {
+        let untrained = !finished[i] && !options.report_only;
+        if work.watcher.wants_stop() || (untrained && !work.train(i, job)?) {
             let ahead = finished[i..].iter().filter(|done| **done).count();
             let finished = work.results.len() + ahead;
             return Ok(Ended::Stopped { finished, jobs: jobs.len() });
@@ -177,12 +176,15 @@ fn schedule(options: &Options) -> Result<Vec<TrainingJob>> {
     Ok(jobs)
 }
 
-/// The models of a target whose data are here.
+/// The models of a target whose data are here, or whose records say all that it shows.
 fn available(options: &Options, target: Target) -> Result<Vec<TrainingJob>> {
     let mut jobs = Vec::new();
     for dataset in options.datasets_of(target) {
-        if missing(options, dataset).is_none() {
-            jobs.append(&mut jobs_of(options, target, dataset)?);
+        let here = missing(options, dataset).is_none();
+        for job in jobs_of(options, target, dataset)? {
+            if here || trained::is_done(options, &job, target.shows_embeddings())? {
+                jobs.push(job);
+            }
         }
     }
     Ok(jobs)
@@ -193,6 +195,15 @@ fn missing(options: &Options, name: &str) -> Option<Missing> {
     let dataset = data::find(name)?;
     let here = dataset.file().is_none() || dataset.locate(&options.folders).is_some();
     (!here).then(|| Missing::new(dataset))
+}
+
+/// Whether a job need not be trained.
+fn is_done(options: &Options, job: &TrainingJob) -> Result<bool> {
+    let mut for_embedding = false;
+    for target in options.targets.iter().filter(|target| target.shows_embeddings()) {
+        for_embedding |= jobs_of(options, *target, job.dataset())?.contains(job);
+    }
+    trained::is_done(options, job, for_embedding)
 }
 
 /// The graph at hand. Jobs come in the order of data sets, so one is enough.
@@ -256,16 +267,20 @@ impl Work<'_> {
             collapsed: false,
         };
         let outcome = train(&training, &mut inner).map_err(|e| e.at(root.display()))?;
+        if !outcome.finished {
+            trained::begun(self.options, job)?;
+        }
         Ok(outcome.finished)
     }
 
-    /// Reads a finished run, and scores its last embedding if that was not done yet.
+    /// Reads a run if it is finished, and scores its last embedding if that was not done yet.
     fn read(&mut self, job: &TrainingJob) -> Result<()> {
         self.watcher.busy(&format!("scoring {}", job.key()));
         let graphs = &mut self.graphs;
         let graph = || graphs.get(job.dataset());
-        let run = trained::read(self.options, job, graph, self.threads)?;
-        self.results.insert(job.key(), run);
+        if let Some(run) = trained::read(self.options, job, graph, self.threads)? {
+            self.results.insert(job.key(), run);
+        }
         Ok(())
     }
 
@@ -301,6 +316,7 @@ impl Work<'_> {
             self.add_dataset(&mut report, dataset)?;
         }
         report.paired = paired(target, &report.rows);
+        report.notes = self.remarks(&report.rows);
         charts::add(self.options, &mut report)?;
         render::write(self.options, &report)?;
         ledger::write(self.options)?;
@@ -308,10 +324,25 @@ impl Work<'_> {
         Ok(report)
     }
 
-    /// The scores so far of the jobs that are not finished.
+    /// What must be known of the runs behind the rows, each remark once.
+    fn remarks(&self, rows: &[Row]) -> Vec<String> {
+        let keys: BTreeSet<&String> =
+            rows.iter().flat_map(|row| row.runs.iter().map(|run| &run.key)).collect();
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for remark in keys.iter().filter_map(|key| self.results.get(*key)?.record.remark.as_deref())
+        {
+            *counts.entry(remark).or_default() += 1;
+        }
+        let of = keys.len();
+        counts.iter().map(|(remark, count)| format!("{count} of {of} runs: {remark}")).collect()
+    }
+
+    /// The records of the jobs that are begun and not finished.
     fn begun(&self, jobs: &[TrainingJob]) -> Result<Begun> {
         let unfinished = jobs.iter().filter(|job| !self.results.contains_key(&job.key()));
-        unfinished.map(|job| Ok((job.key(), trained::over_time(self.options, job)?))).collect()
+        let found = unfinished.map(|job| Ok((job.key(), trained::begun(self.options, job)?)));
+        let found = found.collect::<Result<Vec<_>>>()?;
+        Ok(found.into_iter().filter_map(|(key, record)| Some((key, record?))).collect())
     }
 
     fn add_dataset(&mut self, report: &mut Report, name: &'static str) -> Result<()> {
@@ -320,7 +351,9 @@ impl Work<'_> {
             return Ok(());
         };
         let jobs = jobs_of(self.options, target, name)?;
-        if let Some(missing) = missing(self.options, name) {
+        let is_known = |job: &TrainingJob| self.results.contains_key(&job.key());
+        let recorded = !target.shows_embeddings() && jobs.iter().any(is_known);
+        if let Some(missing) = missing(self.options, name).filter(|_| !recorded) {
             let mut rows = published_rows(dataset, target, &jobs);
             mark_missing(&mut rows, &missing);
             report.rows.append(&mut rows);
@@ -344,11 +377,7 @@ impl Work<'_> {
 }
 
 /// The published numbers alone.
-fn published_rows(
-    dataset: &Dataset,
-    target: Target,
-    jobs: &[TrainingJob],
-) -> Vec<super::report::Row> {
+fn published_rows(dataset: &Dataset, target: Target, jobs: &[TrainingJob]) -> Vec<Row> {
     match target {
         Target::Datasets => dataset_rows(dataset, None),
         _ => rows(target, jobs, &BTreeMap::new(), &BTreeMap::new()),

@@ -235,7 +235,9 @@ pub(super) fn jobs_of(
     let short = (target == Target::Temperature).then_some(SHORT_EPOCHS);
     let epochs = options.epochs.or(short);
     let mut jobs = Vec::new();
-    for variant in variants(target, options) {
+    let wanted =
+        |variant: &Variant| options.methods.is_empty() || options.methods.contains(&variant.method);
+    for variant in variants(target, options).into_iter().filter(wanted) {
         for seed in 1..=options.seeds {
             jobs.push(TrainingJob::new(options, dataset, variant, seed, epochs)?);
         }
@@ -318,6 +320,15 @@ mod tests {
         assert!(jobs[8].has_preset_temperature() && !jobs[7].has_preset_temperature());
         assert!(jobs[7].command(5).contains("--set temperature=0.7 --precision f32 --epochs 40"));
         assert_eq!(jobs[7].default_cadence(), 5);
+    }
+
+    #[test]
+    fn methods_may_be_chosen_among_those_of_a_target() {
+        let mut options = Options::new("out");
+        options.methods = vec![Method::Blnn, Method::BgrlClean];
+        let wanted = ["cs-blnn-t0.8-seed1-10000epochs", "cs-bgrl-clean-seed1-10000epochs"];
+        assert_eq!(keys(Target::Ablation, "cs", &options), wanted);
+        assert_eq!(keys(Target::Classification, "cs", &options), wanted[..1]);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The ledger: all reports found in the output folder, in one Markdown file.
+//! The ledger: all reports found in the output folder, in one Markdown file. Sections of targets
+//! that have no report there stay as they are.
 
 use std::fmt::Write;
 use std::fs;
@@ -40,30 +41,58 @@ const HAND: &str = "
 /// Writes the ledger from all reports in the output folder.
 pub(super) fn write(options: &Options) -> Result<()> {
     let path = options.ledger.clone().unwrap_or_else(|| options.out.join("REPRODUCTION.md"));
-    let kept = kept_part(&path)?;
+    let before = Before::read(&path)?;
     let mut text = HEAD.to_owned();
     for target in Target::ALL {
         text.push('\n');
         if let Some(report) = read_json::<Report>(&options.out.join(format!("{target}.json")))? {
             let link = figure_links(options, &path, &report)?;
             text.push_str(&render::markdown(&report, &link));
+        } else if let Some(section) = before.section(target) {
+            text.push_str(section);
         } else {
-            let (place, title) = (target.place(), target.title());
-            let _ =
-                write!(text, "## {place}: {title}\n\nNot run yet: `blnn reproduce {target}`.\n");
+            let heading = heading(target);
+            let _ = write!(text, "{heading}\n\nNot run yet: `blnn reproduce {target}`.\n");
         }
     }
-    let _ = write!(text, "\n{KEPT_BELOW}\n{}", kept.as_deref().unwrap_or(HAND));
+    let _ = write!(text, "\n{KEPT_BELOW}\n{}", before.by_hand.as_deref().unwrap_or(HAND));
     write_text(&path, &text)
 }
 
-/// What a person wrote into the ledger before.
-fn kept_part(path: &Path) -> Result<Option<String>> {
-    if !path.exists() {
-        return Ok(None);
+/// The line that a target's section begins with.
+fn heading(target: Target) -> String {
+    format!("## {}: {}", target.place(), target.title())
+}
+
+/// The ledger as it was.
+#[derive(Default)]
+struct Before {
+    /// What this program wrote.
+    written: String,
+    /// What a person wrote.
+    by_hand: Option<String>,
+}
+
+impl Before {
+    fn read(path: &Path) -> Result<Self> {
+        if !path.exists() {
+            return Ok(Self::default());
+        }
+        let text = fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
+        Ok(match text.split_once(&format!("\n{KEPT_BELOW}\n")) {
+            Some((written, by_hand)) => {
+                Self { written: written.to_owned(), by_hand: Some(by_hand.to_owned()) }
+            }
+            None => Self { written: text, by_hand: None },
+        })
     }
-    let text = fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
-    Ok(text.split_once(&format!("{KEPT_BELOW}\n")).map(|(_, below)| below.to_owned()))
+
+    /// The section of a target, if there is one: what was reported from runs on another machine.
+    fn section(&self, target: Target) -> Option<&str> {
+        let from = &self.written[self.written.find(&(heading(target) + "\n"))?..];
+        let end = from.find("\n\n## ").map_or(from.len(), |at| at + 1);
+        Some(&from[..end])
+    }
 }
 
 /// Addresses of a report's figures as seen from the ledger. A ledger outside of the output folder
@@ -109,5 +138,20 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.ends_with("## Findings\n\nWe learned this.\n"), "{text}");
         assert_eq!(text.matches(KEPT_BELOW).count(), 1);
+    }
+
+    #[test]
+    fn sections_of_reports_that_are_not_here_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options::new(folder.path());
+        write(&options).unwrap();
+        let path = folder.path().join("REPRODUCTION.md");
+        let text = fs::read_to_string(&path).unwrap();
+        let ask = |target: Target| format!("Not run yet: `blnn reproduce {target}`.");
+        let text = text.replace(&ask(Target::Clustering), "**Runs**\n\nNumbers of a lost machine.");
+        let text = text.replace(&ask(Target::Map), "The last section.");
+        fs::write(&path, &text).unwrap();
+        write(&options).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
 }

@@ -42,11 +42,12 @@ pub(super) fn add(
     let points = map_of(work, &file, &graph.fingerprint(), || Ok(features))?;
     picture(work, report, &graph, &found[0], &points)?;
     for job in jobs.iter().filter(|job| job.plan().seed() == 1) {
-        let Some(run) = work.results.get(&job.key()).cloned() else {
+        let run = work.results.get(&job.key());
+        let Some(embedding) = run.and_then(|run| run.embedding.clone()) else {
             continue;
         };
         let file = maps.join(format!("{}.npy", job.key()));
-        let points = map_of(work, &file, &run.last.embeddings_sha256, || run.embeddings())?;
+        let points = map_of(work, &file, &embedding.sha256, || embedding.read())?;
         let row = found.iter().find(|row| row.method == job.label());
         if let Some(row) = row {
             picture(work, report, &graph, row, &points)?;

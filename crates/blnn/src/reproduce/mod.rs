@@ -3,6 +3,8 @@
 //! [`reproduce`] takes the [`Target`]s of a user and makes of them a list of [`TrainingJob`]s in
 //! which every model stands once, however many targets need it. Each is trained in a folder of its
 //! own, `OUT/runs/<key>`; what is finished is not trained again, what was interrupted goes on.
+//! A [`RunRecord`] of each, small enough for version control, stands for a run whose folder is not
+//! here.
 //! When the last model of a target is trained, its [`Report`] is made and written as JSON,
 //! Markdown and figures, and the ledger of all reports is brought up to date.
 
@@ -14,6 +16,7 @@ mod grid;
 mod job;
 mod ledger;
 mod map;
+mod record;
 mod render;
 mod report;
 mod rows;
@@ -22,16 +25,17 @@ mod trained;
 
 use std::path::PathBuf;
 
-use crate::plan::Objective;
+use crate::plan::{Method, Objective};
 
 pub use execute::{Ended, Watcher, reproduce};
 pub use job::{SHORT_EPOCHS, TrainingJob, dataset_names};
+pub use record::{Best, RunRecord};
 pub use render::{markdown, text};
 pub use report::{
     Aggregate, Missing, Paired, Report, Row, RunRow, SeedDifference, Series, UnderWay,
 };
 pub use target::Target;
-pub use trained::{Evaluation, OverTime, PaperSplit, Trained, TrainedBy};
+pub use trained::{Evaluation, OverTime, PaperSplit, StoredEmbedding, Trained, TrainedBy};
 
 /// What to reproduce, and where the files go.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +49,8 @@ pub struct Options {
     pub seeds: u64,
     /// Epochs of every training; if absent, the presets' (and [`SHORT_EPOCHS`] for the temperature).
     pub epochs: Option<usize>,
+    /// The methods, of those a target shows; if empty, all of them.
+    pub methods: Vec<Method>,
     /// The forms of BLNN's objective.
     pub objectives: Vec<Objective>,
     /// The temperatures of the sweep; the paper's 0.1, 0.2, … 2.0 by default.
@@ -57,6 +63,8 @@ pub struct Options {
     pub out: PathBuf,
     /// The ledger's file; if absent, `OUT/REPRODUCTION.md`.
     pub ledger: Option<PathBuf>,
+    /// Where the records of runs are; if absent, `OUT/records`.
+    pub records: Option<PathBuf>,
     /// Where the data sets' files are looked for.
     pub folders: Vec<PathBuf>,
     /// Whether to report what is trained instead of training.
@@ -73,12 +81,14 @@ impl Options {
             datasets: Vec::new(),
             seeds: 1,
             epochs: None,
+            methods: Vec::new(),
             objectives: vec![Objective::Paper],
             temperatures: (1..=20).map(|tenth| f64::from(tenth) / 10.0).collect(),
             settings: Vec::new(),
             eval_every: None,
             out: out.into(),
             ledger: None,
+            records: None,
             folders: Vec::new(),
             report_only: false,
             commit: None,

@@ -314,10 +314,15 @@ fn runs(report: &Report) -> Grid {
 }
 
 fn trained_by(run: &RunRow) -> String {
-    match (run.version.as_str(), run.commits.as_slice()) {
+    let program = match (run.version.as_str(), run.commits.as_slice()) {
         ("", _) => "unknown".to_owned(),
         (version, []) => version.to_owned(),
         (version, commits) => format!("{version}, {}", commits.join(" + ")),
+    };
+    if run.vectors.is_empty() {
+        program
+    } else {
+        format!("{program} ({})", run.vectors.join(" + "))
     }
 }
 

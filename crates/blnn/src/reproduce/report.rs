@@ -153,6 +153,9 @@ pub struct RunRow {
     pub version: String,
     /// Commits that program was built from.
     pub commits: Vec<String>,
+    /// Vector instructions that it ran on, where they were noted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vectors: Vec<String>,
     /// How often it was scored.
     pub evaluations: usize,
     /// The best of its evaluations.

@@ -9,17 +9,18 @@ use crate::graph::Graph;
 use crate::published::{self, Metric, Value};
 
 use super::job::TrainingJob;
+use super::record::RunRecord;
 use super::report::{
     Aggregate, Missing, Paired, Row, RunRow, SeedDifference, UnderWay, mean_and_std,
 };
 use super::target::Target;
-use super::trained::{OverTime, Trained, best_of};
+use super::trained::Trained;
 
 /// The finished runs by their key.
 pub(super) type Results = BTreeMap<String, Trained>;
 
-/// The scores of runs that are not finished, by the key of the run.
-pub(super) type Begun = BTreeMap<String, OverTime>;
+/// The records of runs that are not finished, by the key of the run.
+pub(super) type Begun = BTreeMap<String, RunRecord>;
 
 /// Which of a run's scores is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,12 +98,13 @@ fn add_unfinished(row: &mut Row, metric: Metric, jobs: &[TrainingJob], begun: &B
     let (mut under_way, mut pending) = (Vec::new(), Vec::new());
     for job in jobs.iter().filter(|job| !is_finished(job)) {
         let (seed, epochs) = (job.plan().seed(), job.plan().epochs());
-        let so_far = begun.get(&job.key()).and_then(|scores| Some((scores, scores.last()?.0)));
-        let Some((scores, epoch)) = so_far else {
+        let so_far = begun.get(&job.key());
+        let so_far = so_far.and_then(|record| Some((record, record.over_time.last()?.0)));
+        let Some((record, epoch)) = so_far else {
             pending.push(seed);
             continue;
         };
-        let best = best_of(scores, metric).map(|(_, score)| score);
+        let best = record.best.get(metric.key()).map(|best| best.score);
         under_way.push(UnderWay { seed, epoch, epochs, best });
     }
     (row.under_way, row.pending) = (under_way, pending);
@@ -110,21 +112,23 @@ fn add_unfinished(row: &mut Row, metric: Metric, jobs: &[TrainingJob], begun: &B
 
 /// One run; the best of its evaluations only where an epoch is chosen by them.
 fn run_row(run: &Trained, metric: Metric, choosing: bool) -> RunRow {
-    let best = run.best(metric).filter(|_| choosing);
-    let paper_split = run.last.paper_split.as_ref().filter(|_| metric == Metric::Accuracy);
+    let Trained { job, record, .. } = run;
+    let best = record.best.get(metric.key()).filter(|_| choosing);
+    let last = |name: &str| record.last.as_ref().and_then(|scores| scores.get(name).copied());
     RunRow {
-        seed: run.job.plan().seed(),
-        epochs: run.job.plan().epochs(),
-        key: run.job.key(),
-        command: run.job.command(run.cadence()),
-        version: run.provenance.version.clone(),
-        commits: run.provenance.commits.clone(),
-        evaluations: run.over_time.len(),
-        best: best.map(|(_, score)| score),
-        best_epoch: best.map(|(epoch, _)| epoch),
-        best_split_std: best.and_then(|(epoch, _)| run.split_std(metric, epoch)),
-        last: run.last(metric),
-        paper_split: paper_split.map(|split| split.accuracy),
+        seed: job.plan().seed(),
+        epochs: job.plan().epochs(),
+        key: job.key(),
+        command: record.command.clone(),
+        version: record.trained_by.version.clone(),
+        commits: record.trained_by.commits.clone(),
+        vectors: record.trained_by.vectors.clone(),
+        evaluations: record.evaluations,
+        best: best.map(|best| best.score),
+        best_epoch: best.map(|best| best.epoch),
+        best_split_std: best.and_then(|best| best.split_std),
+        last: last(metric.key()),
+        paper_split: last("accuracy_paper_split").filter(|_| metric == Metric::Accuracy),
     }
 }
 
@@ -268,6 +272,7 @@ mod tests {
             command: String::new(),
             version: String::new(),
             commits: vec![],
+            vectors: vec![],
             evaluations: 1,
             best: Some(best),
             best_epoch: Some(1),

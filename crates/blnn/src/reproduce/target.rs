@@ -67,6 +67,11 @@ impl Target {
         }
     }
 
+    /// Whether it is made of embeddings, so that the scores of a run are not enough.
+    pub(super) fn shows_embeddings(self) -> bool {
+        matches!(self, Self::CaseStudy | Self::Map)
+    }
+
     /// The targets a user named; all of them if none was. `ledger` asks for no target: the ledger
     /// is written anyway.
     ///

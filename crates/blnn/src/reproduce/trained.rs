@@ -1,4 +1,4 @@
-//! [`Trained`]: what the folder of a finished run says, and the files kept there for it.
+//! [`Trained`]: a finished run, and the files kept in its folder for it.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -19,12 +19,15 @@ use crate::data::{fetch, npy};
 use crate::error::{Error, ErrorKind, Result};
 use crate::eval::{ClassifyScores, EvalPlan, Protocol, evaluate};
 use crate::graph::Graph;
-use crate::published::Metric;
 use crate::run::{Record, RunFolder};
 use crate::train::same_config;
 
 use super::Options;
 use super::job::TrainingJob;
+use super::record::{self, RunRecord};
+
+const PROVENANCE: &str = "provenance.json";
+const EMBEDDINGS: &str = "embeddings.npy";
 
 /// Scores over time: number of epochs, and scores by name.
 pub type OverTime = Vec<(usize, BTreeMap<String, f64>)>;
@@ -36,6 +39,10 @@ pub struct TrainedBy {
     pub version: String,
     /// The commits it was built from: more than one if the run was continued by another build.
     pub commits: Vec<String>,
+    /// The vector instructions it ran on. Other ones round otherwise, so only the same ones give
+    /// the same bits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vectors: Vec<String>,
 }
 
 /// The scores of a run's last embedding.
@@ -70,57 +77,29 @@ pub struct PaperSplit {
 pub struct Trained {
     /// What was trained.
     pub job: TrainingJob,
-    /// Its folder.
-    pub root: PathBuf,
-    /// By which program.
-    pub provenance: TrainedBy,
-    /// Its scores over time.
-    pub over_time: OverTime,
-    /// The last embedding's scores.
-    pub last: Evaluation,
+    /// Its scores.
+    pub record: RunRecord,
+    /// Its last embedding; none where nothing but the record is here.
+    pub embedding: Option<StoredEmbedding>,
 }
 
-impl Trained {
-    /// The best of all evaluations, chosen on the test score itself as in the paper, and its
-    /// epoch; none if some evaluation did not take this score.
-    pub fn best(&self, metric: Metric) -> Option<(usize, f64)> {
-        best_of(&self.over_time, metric)
-    }
+/// The file of an embedding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredEmbedding {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its checksum.
+    pub sha256: String,
+}
 
-    /// The score of the last embedding.
-    pub fn last(&self, metric: Metric) -> Option<f64> {
-        self.last.scores.get(metric.key()).copied()
-    }
-
-    /// The spread of the accuracy over the splits of the evaluation at `epoch`.
-    pub fn split_std(&self, metric: Metric, epoch: usize) -> Option<f64> {
-        let of = |(e, scores): &(usize, BTreeMap<String, f64>)| {
-            (*e == epoch).then(|| scores.get("accuracy_std").copied()).flatten()
-        };
-        (metric == Metric::Accuracy).then(|| self.over_time.iter().find_map(of)).flatten()
-    }
-
-    /// Epochs between evaluations.
-    pub fn cadence(&self) -> usize {
-        self.over_time.first().map_or(self.job.plan().epochs, |first| first.0)
-    }
-
-    /// The last embedding.
+impl StoredEmbedding {
+    /// The embedding.
     ///
     /// # Errors
     /// If its file cannot be read.
-    pub fn embeddings(&self) -> Result<Matrix> {
-        npy::read_file(&self.root.join("embeddings.npy"))?.into_matrix()
+    pub fn read(&self) -> Result<Matrix> {
+        npy::read_file(&self.path)?.into_matrix()
     }
-}
-
-/// See [`Trained::best`].
-pub(super) fn best_of(over_time: &OverTime, metric: Metric) -> Option<(usize, f64)> {
-    let scored = over_time.iter();
-    let scored: Option<Vec<(usize, f64)>> =
-        scored.map(|(epoch, s)| Some((*epoch, *s.get(metric.key())?))).collect();
-    // The first of equals.
-    scored?.into_iter().reduce(|best, next| if next.1 > best.1 { next } else { best })
 }
 
 /// The folder of a job's run.
@@ -128,11 +107,22 @@ pub(super) fn root_of(options: &Options, job: &TrainingJob) -> PathBuf {
     options.out.join("runs").join(job.key())
 }
 
-/// Whether the folder holds this very run, trained to its end.
+/// Whether a job need not be trained: its folder holds the finished run, or its record does where
+/// nobody asks for the embedding.
 ///
 /// # Errors
-/// If it holds another run, or one that was scored at other epochs than asked for.
-pub(super) fn is_finished(options: &Options, job: &TrainingJob) -> Result<bool> {
+/// If folder or record are those of another run, or of one that was scored at other epochs than
+/// asked for.
+pub(super) fn is_done(options: &Options, job: &TrainingJob, for_embedding: bool) -> Result<bool> {
+    if is_finished(options, job)? {
+        return Ok(true);
+    }
+    let recorded = record::find(options, job)?.is_some_and(|record| record.is_finished());
+    Ok(recorded && !for_embedding)
+}
+
+/// Whether the folder holds this very run, trained to its end.
+fn is_finished(options: &Options, job: &TrainingJob) -> Result<bool> {
     let root = root_of(options, job);
     let config = root.join("config.toml");
     if !config.exists() {
@@ -143,7 +133,7 @@ pub(super) fn is_finished(options: &Options, job: &TrainingJob) -> Result<bool> 
     check_cadence(&root, options, job)?;
     let summary: Option<serde_json::Value> = read_json(&root.join("summary.json"))?;
     let finished = summary.is_some_and(|s| s["finished"] == true);
-    Ok(finished && root.join("embeddings.npy").exists())
+    Ok(finished && root.join(EMBEDDINGS).exists())
 }
 
 /// The epochs at which a run in progress is scored: as asked, as before, or by default.
@@ -184,36 +174,61 @@ fn records(root: &Path) -> Result<Vec<Record>> {
 
 /// Notes which program trains the run in `folder`.
 pub(super) fn note_provenance(folder: &RunFolder, options: &Options) -> Result<()> {
-    let path = folder.root().join("provenance.json");
+    let path = folder.root().join(PROVENANCE);
     let mut provenance: TrainedBy = read_json(&path)?.unwrap_or_default();
     provenance.version = env!("CARGO_PKG_VERSION").into();
-    if let Some(commit) = options.commit.as_ref().filter(|c| !provenance.commits.contains(c)) {
-        provenance.commits.push(commit.clone());
+    let note = |noted: &mut Vec<String>, new: String| {
+        if !noted.contains(&new) {
+            noted.push(new);
+        }
+    };
+    note(&mut provenance.vectors, blnn_kernels::isa().name().to_owned());
+    if let Some(commit) = &options.commit {
+        note(&mut provenance.commits, commit.clone());
     }
     write_json(&path, &provenance)
 }
 
-/// Reads a finished run; scores its last embedding unless that was done before.
+/// Reads a finished run, of which the folder or at least the record is here, and keeps its record;
+/// scores its last embedding unless that was done before. `None` if it is not finished.
 pub(super) fn read(
     options: &Options,
     job: &TrainingJob,
     graph: impl FnOnce() -> Result<Rc<Graph>>,
     threads: &Threads,
-) -> Result<Trained> {
+) -> Result<Option<Trained>> {
+    if !is_finished(options, job)? {
+        let recorded = record::find(options, job)?.filter(RunRecord::is_finished);
+        return Ok(recorded.map(|record| Trained { job: job.clone(), record, embedding: None }));
+    }
     let root = root_of(options, job);
-    Ok(Trained {
-        job: job.clone(),
-        provenance: read_json(&root.join("provenance.json"))?.unwrap_or_default(),
-        over_time: over_time(options, job)?,
-        last: evaluation(&root, graph, threads)?,
-        root,
-    })
+    let last = evaluation(&root, graph, threads)?;
+    let embedding = StoredEmbedding { path: root.join(EMBEDDINGS), sha256: last.embeddings_sha256 };
+    let record = record_of(&root, job, Some(last.scores))?;
+    record::keep(options, job, &record)?;
+    Ok(Some(Trained { job: job.clone(), record, embedding: Some(embedding) }))
 }
 
-/// The scores of a job's run so far, finished or not; none if there is no such run.
-pub(super) fn over_time(options: &Options, job: &TrainingJob) -> Result<OverTime> {
-    let scored = records(&root_of(options, job))?.into_iter().filter(|r| !r.scores.is_empty());
-    Ok(scored.map(|r| (r.epoch, r.scores)).collect())
+/// The record of a job's run that is not finished, if it was begun and scored; kept for the case
+/// that its folder is lost.
+pub(super) fn begun(options: &Options, job: &TrainingJob) -> Result<Option<RunRecord>> {
+    let record = record_of(&root_of(options, job), job, None)?;
+    if record.evaluations > 0 {
+        record::keep(options, job, &record)?;
+    }
+    record::find(options, job)
+}
+
+/// The record of the run in a folder as far as it came.
+fn record_of(
+    root: &Path,
+    job: &TrainingJob,
+    last: Option<BTreeMap<String, f64>>,
+) -> Result<RunRecord> {
+    let trained_by = read_json(&root.join(PROVENANCE))?.unwrap_or_default();
+    let scored = records(root)?.into_iter().filter(|r| !r.scores.is_empty());
+    let over_time = scored.map(|r| (r.epoch, r.scores)).collect();
+    Ok(RunRecord::new(job, trained_by, over_time, last))
 }
 
 /// The run's evaluation: from its file if that belongs to the embedding, else computed and kept.
@@ -222,7 +237,7 @@ fn evaluation(
     graph: impl FnOnce() -> Result<Rc<Graph>>,
     threads: &Threads,
 ) -> Result<Evaluation> {
-    let embeddings = root.join("embeddings.npy");
+    let embeddings = root.join(EMBEDDINGS);
     let sum = fetch::sha256_of(&embeddings)?;
     let path = root.join("evaluation.json");
     let kept: Option<Evaluation> = read_json(&path)?;
