@@ -227,17 +227,43 @@ fn a_missing_data_set_is_named_with_the_command_that_fetches_it() {
     assert_eq!(report["missing"][0]["file"], "wikics.json");
 }
 
+/// The record of a run on Photo that nobody trained.
+fn write_record(folder: &Path, method: &str, key: &str) {
+    let command = ["train", "photo", "--method", method, "--print-config"];
+    let (config, _) = succeed(blnn(folder).args(command));
+    let record = serde_json::json!({
+        "key": key,
+        "command": "blnn train photo --eval-every 250",
+        "trained_by": { "version": "0.1.0", "commits": ["abc"] },
+        "evaluations": 40,
+        "best": { "accuracy": { "epoch": 250, "score": 93.25 } },
+        "last": { "accuracy": 92.75 },
+        "remark": "made up",
+        "config": config,
+    });
+    fs::create_dir_all(folder.join("kept")).unwrap();
+    fs::write(folder.join(format!("kept/{key}.json")), record.to_string()).unwrap();
+}
+
 #[test]
 fn records_are_reported_where_the_data_are_not() {
     let folder = tempfile::tempdir().unwrap();
-    let records = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/records");
-    let arguments = ["classification", "--datasets", "photo", "--seeds", "3", "--report-only"];
-    let mut command = blnn(folder.path());
-    command.arg("reproduce").args(arguments).args(["--out", "out", "--records", records]);
-    let (stdout, _) = succeed(command.env("BLNN_DATA_DIR", folder.path()));
-    assert!(stdout.contains("93.46 ± 0.08"), "the ledger's number: {stdout}");
-    assert!(stdout.contains("6 of 6 runs: read back from this ledger"), "{stdout}");
+    write_record(folder.path(), "bgrl", "photo-bgrl-seed1-10000epochs");
+    let report = |arguments: &[&str]| {
+        let mut command = blnn(folder.path());
+        command.arg("reproduce").args(arguments);
+        command.args(["--out", "out", "--records", "kept", "--datasets", "photo"]);
+        command.env("BLNN_DATA_DIR", folder.path()).env("XDG_CACHE_HOME", folder.path());
+        succeed(&mut command).0
+    };
+    let stdout = report(&["classification", "--methods", "bgrl"]);
+    assert!(stdout.contains("93.25") && stdout.contains("92.75"), "{stdout}");
+    assert!(stdout.contains("Note: 1 of 1 runs: made up."), "{stdout}");
     assert!(!stdout.contains("is not here"), "{stdout}");
+    // What is not on record cannot be trained, and neither table nor figure pretends otherwise.
+    let stdout = report(&["classification", "map", "--seeds", "2"]);
+    assert!(stdout.contains("93.25"), "{stdout}");
+    assert!(stdout.contains("is not here; fetch it with `blnn datasets fetch photo`"), "{stdout}");
 }
 
 #[test]
@@ -270,6 +296,8 @@ fn bad_names_are_explained() {
         (vec!["--set", "temprature=4"], "did you mean `temperature`?"),
         (vec!["--seeds", "0"], "--seeds"),
         (vec!["--objectives", "both"], "published-code"),
+        (vec!["--report-only", "--records", "kpet"], "there is no folder kpet"),
+        (vec!["motivation", "--methods", "blnn"], "`motivation` shows none of these"),
         (vec!["temperature", "--temperatures", "0"], "`temperature` must be above 0"),
     ] {
         let (code, _, stderr) = finish(&mut reproduce(folder.path(), &arguments));

@@ -14,16 +14,16 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::eval::{EpochScores, EvalPlan, Protocol, evaluate};
 use crate::graph::Graph;
 use crate::published;
-use crate::run::RunFolder;
+use crate::run::{Record, RunFolder};
 use crate::train::{Job, Observer, train};
 use crate::trainer::Step;
 
-use super::job::{TrainingJob, check_settings, jobs_of};
+use super::job::{TrainingJob, check_settings, jobs_of, variants};
 use super::report::{Missing, Report, Row};
 use super::rows::{Begun, Results, dataset_rows, mark_missing, paired, rows};
 use super::target::Target;
 use super::trained::{self, labels_of};
-use super::{Options, case_study, charts, ledger, map, render};
+use super::{Options, case_study, charts, ledger, map, record, render};
 
 /// Epochs between lines of `metrics.jsonl`: what `blnn train` does by default.
 const LOG_EVERY: usize = 10;
@@ -119,7 +119,7 @@ pub fn reproduce(options: &Options, threads: &Threads, watcher: &mut dyn Watcher
     let graphs = Graphs { folders: options.folders.clone(), loaded: None };
     let mut work = Work { options, threads, watcher, graphs, results: BTreeMap::new() };
     let finished: Vec<bool> =
-        jobs.iter().map(|job| is_done(options, job)).collect::<Result<_>>()?;
+        jobs.iter().map(|job| is_trained(options, job)).collect::<Result<_>>()?;
     work.watcher.planned(&jobs, &finished);
     let mut left = options.targets.clone();
     let mut reports = Vec::new();
@@ -158,7 +158,22 @@ fn check(options: &Options) -> Result<()> {
     if options.eval_every == Some(0) {
         return fault("--eval-every must be at least 1, got 0");
     }
+    if let Some(records) = options.records.as_ref().filter(|_| options.report_only)
+        && !records.is_dir()
+    {
+        return fault(&format!("--records: there is no folder {}", records.display()));
+    }
+    if let Some(target) = options.targets.iter().find(|target| shows_none(options, **target)) {
+        return fault(&format!(
+            "--methods: `{target}` shows none of these; name the targets that do, or other methods"
+        ));
+    }
     Ok(())
+}
+
+/// Whether a target is made of models, and the methods chosen leave it none.
+fn shows_none(options: &Options, target: Target) -> bool {
+    target != Target::Datasets && variants(target, options).is_empty()
 }
 
 /// Every model the targets need whose data are here, each once; the first seed of all before the
@@ -182,7 +197,7 @@ fn available(options: &Options, target: Target) -> Result<Vec<TrainingJob>> {
     for dataset in options.datasets_of(target) {
         let here = missing(options, dataset).is_none();
         for job in jobs_of(options, target, dataset)? {
-            if here || trained::is_done(options, &job, target.shows_embeddings())? {
+            if here || trained::is_known(options, &job, target.shows_embeddings())? {
                 jobs.push(job);
             }
         }
@@ -197,13 +212,13 @@ fn missing(options: &Options, name: &str) -> Option<Missing> {
     (!here).then(|| Missing::new(dataset))
 }
 
-/// Whether a job need not be trained.
-fn is_done(options: &Options, job: &TrainingJob) -> Result<bool> {
+/// Whether a job need not be trained for any of the targets.
+fn is_trained(options: &Options, job: &TrainingJob) -> Result<bool> {
     let mut for_embedding = false;
     for target in options.targets.iter().filter(|target| target.shows_embeddings()) {
-        for_embedding |= jobs_of(options, *target, job.dataset())?.contains(job);
+        for_embedding |= available(options, *target)?.contains(job);
     }
-    trained::is_done(options, job, for_embedding)
+    trained::is_known(options, job, for_embedding)
 }
 
 /// The graph at hand. Jobs come in the order of data sets, so one is enough.
@@ -258,6 +273,7 @@ impl Work<'_> {
             log_every: LOG_EVERY,
         };
         let mut inner = Inner {
+            options: self.options,
             watcher: &mut *self.watcher,
             index,
             job,
@@ -267,9 +283,6 @@ impl Work<'_> {
             collapsed: false,
         };
         let outcome = train(&training, &mut inner).map_err(|e| e.at(root.display()))?;
-        if !outcome.finished {
-            trained::begun(self.options, job)?;
-        }
         Ok(outcome.finished)
     }
 
@@ -337,12 +350,14 @@ impl Work<'_> {
         counts.iter().map(|(remark, count)| format!("{count} of {of} runs: {remark}")).collect()
     }
 
-    /// The records of the jobs that are begun and not finished.
+    /// The records of the jobs that are begun and not finished, as far as they came.
     fn begun(&self, jobs: &[TrainingJob]) -> Result<Begun> {
-        let unfinished = jobs.iter().filter(|job| !self.results.contains_key(&job.key()));
-        let found = unfinished.map(|job| Ok((job.key(), trained::begun(self.options, job)?)));
-        let found = found.collect::<Result<Vec<_>>>()?;
-        Ok(found.into_iter().filter_map(|(key, record)| Some((key, record?))).collect())
+        let mut begun = Begun::new();
+        for job in jobs.iter().filter(|job| !self.results.contains_key(&job.key())) {
+            trained::keep_record(self.options, job)?;
+            begun.extend(record::find(self.options, job)?.map(|record| (job.key(), record)));
+        }
+        Ok(begun)
     }
 
     fn add_dataset(&mut self, report: &mut Report, name: &'static str) -> Result<()> {
@@ -351,27 +366,29 @@ impl Work<'_> {
             return Ok(());
         };
         let jobs = jobs_of(self.options, target, name)?;
-        let is_known = |job: &TrainingJob| self.results.contains_key(&job.key());
-        let recorded = !target.shows_embeddings() && jobs.iter().any(is_known);
-        if let Some(missing) = missing(self.options, name).filter(|_| !recorded) {
-            let mut rows = published_rows(dataset, target, &jobs);
-            mark_missing(&mut rows, &missing);
-            report.rows.append(&mut rows);
-            report.missing.push(missing);
-            return Ok(());
-        }
-        match target {
-            Target::Datasets => {
+        let missing = missing(self.options, name);
+        let needs_graph = target.shows_embeddings() || target == Target::Datasets;
+        match (target, &missing) {
+            (_, Some(missing)) if needs_graph => {
+                let mut rows = published_rows(dataset, target, &jobs);
+                mark_missing(&mut rows, missing);
+                report.rows.append(&mut rows);
+            }
+            (Target::Datasets, _) => {
                 let graph = self.graph(name)?;
                 report.rows.append(&mut dataset_rows(dataset, Some(&graph)));
             }
-            Target::CaseStudy => case_study::add(self, report, name, &jobs)?,
-            Target::Map => map::add(self, report, name, &jobs)?,
-            _ => {
-                let begun = self.begun(&jobs)?;
-                report.rows.append(&mut rows(target, &jobs, &self.results, &begun));
+            (Target::CaseStudy, _) => case_study::add(self, report, name, &jobs)?,
+            (Target::Map, _) => map::add(self, report, name, &jobs)?,
+            (_, missing) => {
+                let mut rows = rows(target, &jobs, &self.results, &self.begun(&jobs)?);
+                if let Some(missing) = missing {
+                    mark_missing(&mut rows, missing);
+                }
+                report.rows.append(&mut rows);
             }
         }
+        report.missing.extend(missing);
         Ok(())
     }
 }
@@ -386,6 +403,7 @@ fn published_rows(dataset: &Dataset, target: Target, jobs: &[TrainingJob]) -> Ve
 
 /// The observer of one training among many.
 struct Inner<'a> {
+    options: &'a Options,
     watcher: &'a mut dyn Watcher,
     index: usize,
     job: &'a TrainingJob,
@@ -411,6 +429,10 @@ impl Observer for Inner<'_> {
             let key = self.job.key();
             self.watcher.warned(&format!("{key}: the embedding has collapsed at epoch {epoch}"));
         }
+    }
+
+    fn recorded(&mut self, record: &Record) -> Result<()> {
+        if record.scores.is_empty() { Ok(()) } else { trained::keep_record(self.options, self.job) }
     }
 
     fn wants_score(&self, epoch: usize) -> bool {

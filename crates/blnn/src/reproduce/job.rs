@@ -25,7 +25,7 @@ const SHORT_EVALUATIONS: usize = 8;
 
 /// Settings that are the axes of the plan, and the flags that set them.
 const AXES: [(&str, &str); 4] = [
-    ("method", "a target"),
+    ("method", "--methods"),
     ("objective", "--objectives"),
     ("epochs", "--epochs"),
     ("seed", "--seeds"),
@@ -47,7 +47,7 @@ pub struct TrainingJob {
 
 /// What distinguishes the models of one data set and seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Variant {
+pub(super) struct Variant {
     method: Method,
     objective: Objective,
     temperature: Option<f64>,
@@ -245,7 +245,14 @@ pub(super) fn jobs_of(
     Ok(jobs)
 }
 
-fn variants(target: Target, options: &Options) -> Vec<Variant> {
+/// The variants that a target shows, of the methods that are asked for.
+pub(super) fn variants(target: Target, options: &Options) -> Vec<Variant> {
+    let mut shown = all_variants(target, options);
+    shown.retain(|variant| options.methods.is_empty() || options.methods.contains(&variant.method));
+    shown
+}
+
+fn all_variants(target: Target, options: &Options) -> Vec<Variant> {
     let plain = |method| Variant { method, objective: Objective::Paper, temperature: None };
     let blnn = |temperature: Option<f64>| {
         let of =

@@ -1,5 +1,5 @@
 //! The ledger: all reports found in the output folder, in one Markdown file. Sections of targets
-//! that have no report there stay as they are.
+//! that have no report there, or one without a number of ours, stay as they are.
 
 use std::fmt::Write;
 use std::fs;
@@ -45,11 +45,13 @@ pub(super) fn write(options: &Options) -> Result<()> {
     let mut text = HEAD.to_owned();
     for target in Target::ALL {
         text.push('\n');
-        if let Some(report) = read_json::<Report>(&options.out.join(format!("{target}.json")))? {
+        let report: Option<Report> = read_json(&options.out.join(format!("{target}.json")))?;
+        let says_something = report.as_ref().is_some_and(Report::has_runs);
+        if let Some(section) = before.section(target).filter(|_| !says_something) {
+            text.push_str(section);
+        } else if let Some(report) = report {
             let link = figure_links(options, &path, &report)?;
             text.push_str(&render::markdown(&report, &link));
-        } else if let Some(section) = before.section(target) {
-            text.push_str(section);
         } else {
             let heading = heading(target);
             let _ = write!(text, "{heading}\n\nNot run yet: `blnn reproduce {target}`.\n");
@@ -79,6 +81,8 @@ impl Before {
             return Ok(Self::default());
         }
         let text = fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
+        // Some editors, and git on some systems, end lines otherwise.
+        let text = text.replace("\r\n", "\n");
         Ok(match text.split_once(&format!("\n{KEPT_BELOW}\n")) {
             Some((written, by_hand)) => {
                 Self { written: written.to_owned(), by_hand: Some(by_hand.to_owned()) }
@@ -150,8 +154,10 @@ mod tests {
         let ask = |target: Target| format!("Not run yet: `blnn reproduce {target}`.");
         let text = text.replace(&ask(Target::Clustering), "**Runs**\n\nNumbers of a lost machine.");
         let text = text.replace(&ask(Target::Map), "The last section.");
-        fs::write(&path, &text).unwrap();
-        write(&options).unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        for ends in ["\n", "\r\n"] {
+            fs::write(&path, text.replace('\n', ends)).unwrap();
+            write(&options).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
     }
 }

@@ -34,7 +34,9 @@ pub(super) fn add(
     let graph = work.graph(dataset)?;
     let raw = raw_row(work, &graph)?;
     let mut found = vec![raw];
-    found.append(&mut rows(report.target, jobs, &work.results, &BTreeMap::new()));
+    let mut mapped = work.results.clone();
+    mapped.retain(|_, run| run.embedding.is_some());
+    found.append(&mut rows(report.target, jobs, &mapped, &BTreeMap::new()));
     let maps = work.options.out.join("maps");
     std::fs::create_dir_all(&maps).map_err(|e| crate::error::Error::io("create", &maps, e))?;
     let features = dense(graph.features());

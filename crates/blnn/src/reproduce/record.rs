@@ -1,7 +1,7 @@
 //! [`RunRecord`]: what tables need of a run, in one small file that outlives its folder.
 //!
 //! The folder of a run holds weights and embeddings, tens of megabytes, and stays on the machine
-//! that trained it. Its record, `RECORDS/<key>.json`, has a few kilobytes: it can be kept in version
+//! that trained it. Its record, `RECORDS/<key>.json`, has some twenty kilobytes: it can be kept in version
 //! control, and stands for the run wherever scores are all that is asked for.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::train::same_config;
 
 use super::Options;
 use super::job::TrainingJob;
-use super::trained::{OverTime, TrainedBy, read_json, write_json};
+use super::trained::{OverTime, TrainedBy, write_json};
 
 /// The scores of one run, finished or not, with all it takes to train it again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,9 +86,13 @@ impl RunRecord {
         self.last.is_some()
     }
 
-    /// Whether nothing of `other` is lost when this record takes its place.
-    fn is_as_far_as(&self, other: &Self) -> bool {
-        (self.is_finished(), self.evaluations) >= (other.is_finished(), other.evaluations)
+    /// How far the run came: whether it is finished, and the epoch it was scored at last.
+    fn progress(&self) -> (bool, usize) {
+        (self.is_finished(), self.over_time.last().map_or(0, |last| last.0))
+    }
+
+    fn has_scores_of(&self, other: &Self) -> bool {
+        (&self.over_time, &self.last) == (&other.over_time, &other.last)
     }
 }
 
@@ -104,9 +108,12 @@ fn best_of(over_time: &OverTime, metric: Metric) -> Option<Best> {
     scored?.into_iter().reduce(|best, next| if next.score > best.score { next } else { best })
 }
 
+fn folder(options: &Options) -> PathBuf {
+    options.records.clone().unwrap_or_else(|| options.out.join("records"))
+}
+
 fn path_of(options: &Options, job: &TrainingJob) -> PathBuf {
-    let folder = options.records.clone().unwrap_or_else(|| options.out.join("records"));
-    folder.join(format!("{}.json", job.key()))
+    folder(options).join(format!("{}.json", job.key()))
 }
 
 /// The record of a job's run, if there is one.
@@ -115,17 +122,30 @@ fn path_of(options: &Options, job: &TrainingJob) -> PathBuf {
 /// If the file holds something else, or the record of a run with other settings or evaluations.
 pub(super) fn find(options: &Options, job: &TrainingJob) -> Result<Option<RunRecord>> {
     let path = path_of(options, job);
-    let found: Option<RunRecord> = read_json(&path)?;
-    if let Some(record) = &found {
-        let same = same_config(&record.config, job.plan());
-        same.and_then(|()| same_cadence(options, record)).map_err(|e| e.at(path.display()))?;
+    if !path.exists() {
+        return Ok(None);
     }
-    Ok(found)
+    let text = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
+    let fault = |kind, message: String| Err(Error::new(kind, message).at(path.display()));
+    let record: RunRecord = match serde_json::from_str(&text) {
+        Ok(record) => record,
+        Err(e) => {
+            let message = format!("{e}; mend the record, or train the run again without it");
+            return fault(ErrorKind::Parse, message);
+        }
+    };
+    if let Err(e) = same_config(&record.config, job.plan()) {
+        let message = format!("the record is of another run: {e}, or with other --records");
+        return fault(ErrorKind::Config, message);
+    }
+    same_cadence(options, job, &record).map_err(|e| e.at(path.display()))?;
+    Ok(Some(record))
 }
 
 /// A best of 40 evaluations is not a best of 20: what is on record must be what was asked for.
-fn same_cadence(options: &Options, record: &RunRecord) -> Result<()> {
-    let Some(every) = options.eval_every else {
+fn same_cadence(options: &Options, job: &TrainingJob, record: &RunRecord) -> Result<()> {
+    // The last epoch is scored however far apart evaluations are.
+    let Some(every) = options.eval_every.map(|every| every.min(job.plan().epochs)) else {
         return Ok(());
     };
     if record.command.ends_with(&format!(" --eval-every {every}")) {
@@ -139,16 +159,17 @@ fn same_cadence(options: &Options, record: &RunRecord) -> Result<()> {
     Err(Error::new(ErrorKind::Config, message))
 }
 
-/// Writes a record, unless there is one of a run that came further.
+/// Writes a record, unless there is one of a run that came further. A remark stays with its scores.
 pub(super) fn keep(options: &Options, job: &TrainingJob, record: &RunRecord) -> Result<()> {
-    let path = path_of(options, job);
     let before = find(options, job)?;
-    if before.is_some_and(|before| before == *record || !record.is_as_far_as(&before)) {
+    let is_kept =
+        |before: &RunRecord| before.has_scores_of(record) || before.progress() > record.progress();
+    if before.as_ref().is_some_and(is_kept) {
         return Ok(());
     }
-    let folder = path.parent().unwrap_or(&options.out);
-    fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, e))?;
-    write_json(&path, record)
+    let folder = folder(options);
+    fs::create_dir_all(&folder).map_err(|e| Error::io("create", &folder, e))?;
+    write_json(&path_of(options, job), record)
 }
 
 #[cfg(test)]
@@ -193,11 +214,17 @@ mod tests {
             keep(&options, &job, &record).unwrap();
             assert_eq!(find(&options, &job).unwrap(), Some(record));
         }
-        for (over_time, finished) in [(one, false), (two, false)] {
+        for (over_time, finished) in [(one, false), (two.clone(), false)] {
             let (job, record) = record(&options, over_time, finished);
             keep(&options, &job, &record).unwrap();
             assert!(find(&options, &job).unwrap().unwrap().is_finished());
         }
+        let (job, again) = record(&options, two, true);
+        let remark = Some("What a person wrote.".to_owned());
+        let remarked = RunRecord { remark, ..again.clone() };
+        write_json(&path_of(&options, &job), &remarked).unwrap();
+        keep(&options, &job, &again).unwrap();
+        assert_eq!(find(&options, &job).unwrap(), Some(remarked));
     }
 
     #[test]
@@ -218,7 +245,15 @@ mod tests {
         let (job, record) = record(&options, vec![scored(10, 80.0)], true);
         keep(&options, &job, &record).unwrap();
         options.eval_every = Some(10);
-        assert_eq!(find(&options, &job).unwrap(), Some(record));
+        assert_eq!(find(&options, &job).unwrap().as_ref(), Some(&record));
+        // Beyond the end of a run there is nothing to score.
+        let (mut long, epochs) = (options.clone(), job.plan().epochs);
+        long.records = Some(folder.path().join("long"));
+        let scores = record.last.clone();
+        let once = RunRecord::new(&job, TrainedBy::default(), vec![scored(epochs, 80.0)], scores);
+        keep(&long, &job, &once).unwrap();
+        long.eval_every = Some(2 * epochs);
+        assert_eq!(find(&long, &job).unwrap(), Some(once));
         options.eval_every = Some(5);
         let error = find(&options, &job).unwrap_err().to_string();
         assert!(error.contains("--eval-every 10`; leave that flag out"), "{error}");

@@ -36,6 +36,17 @@ pub struct Report {
     pub figures: Vec<String>,
 }
 
+impl Report {
+    /// Whether any run of ours, or for Table 1 any graph, is behind it.
+    pub(super) fn has_runs(&self) -> bool {
+        let is_ours = |row: &Row| match self.target {
+            Target::Datasets => row.last.is_some(),
+            _ => !(row.runs.is_empty() && row.under_way.is_empty()),
+        };
+        self.rows.iter().any(is_ours)
+    }
+}
+
 /// One number of the paper and ours for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {

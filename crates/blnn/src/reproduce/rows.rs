@@ -137,9 +137,9 @@ pub(super) fn run_row_of(run: &Trained, score: f64) -> RunRow {
     RunRow { last: Some(score), ..run_row(run, Metric::Compactness, false) }
 }
 
-/// Marks the rows of a data set that is not here.
+/// Marks the rows of a data set that is not here, of which not all seeds are on record.
 pub(super) fn mark_missing(rows: &mut [Row], missing: &Missing) {
-    for row in rows {
+    for row in rows.iter_mut().filter(|row| row.runs.is_empty() || !row.pending.is_empty()) {
         row.pending.clear();
         row.remark = Some(missing.remark());
     }

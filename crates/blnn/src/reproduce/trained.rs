@@ -113,7 +113,7 @@ pub(super) fn root_of(options: &Options, job: &TrainingJob) -> PathBuf {
 /// # Errors
 /// If folder or record are those of another run, or of one that was scored at other epochs than
 /// asked for.
-pub(super) fn is_done(options: &Options, job: &TrainingJob, for_embedding: bool) -> Result<bool> {
+pub(super) fn is_known(options: &Options, job: &TrainingJob, for_embedding: bool) -> Result<bool> {
     if is_finished(options, job)? {
         return Ok(true);
     }
@@ -138,7 +138,9 @@ fn is_finished(options: &Options, job: &TrainingJob) -> Result<bool> {
 
 /// The epochs at which a run in progress is scored: as asked, as before, or by default.
 pub(super) fn cadence(root: &Path, options: &Options, job: &TrainingJob) -> Result<usize> {
-    let before = records(root)?.iter().find(|r| !r.scores.is_empty()).map(|r| r.epoch);
+    let here = metrics(root)?.iter().find(|r| !r.scores.is_empty()).map(|r| r.epoch);
+    let recorded = record::find(options, job)?.and_then(|record| Some(record.over_time.first()?.0));
+    let before = here.or(recorded);
     Ok(options.eval_every.or(before).unwrap_or_else(|| job.default_cadence()))
 }
 
@@ -147,7 +149,7 @@ fn check_cadence(root: &Path, options: &Options, job: &TrainingJob) -> Result<()
     let Some(every) = options.eval_every else {
         return Ok(());
     };
-    let records = records(root)?;
+    let records = metrics(root)?;
     let done = records.last().map_or(0, |r| r.epoch);
     let scored: BTreeSet<usize> =
         records.iter().filter(|r| !r.scores.is_empty()).map(|r| r.epoch).collect();
@@ -163,7 +165,7 @@ fn check_cadence(root: &Path, options: &Options, job: &TrainingJob) -> Result<()
     Err(Error::new(ErrorKind::Config, message).at(root.display()))
 }
 
-fn records(root: &Path) -> Result<Vec<Record>> {
+fn metrics(root: &Path) -> Result<Vec<Record>> {
     let path = root.join("metrics.jsonl");
     if !path.exists() {
         return Ok(Vec::new());
@@ -209,14 +211,11 @@ pub(super) fn read(
     Ok(Some(Trained { job: job.clone(), record, embedding: Some(embedding) }))
 }
 
-/// The record of a job's run that is not finished, if it was begun and scored; kept for the case
-/// that its folder is lost.
-pub(super) fn begun(options: &Options, job: &TrainingJob) -> Result<Option<RunRecord>> {
+/// Keeps the record of a job's run that is not finished, if it was begun and scored: its folder may
+/// be lost at any time.
+pub(super) fn keep_record(options: &Options, job: &TrainingJob) -> Result<()> {
     let record = record_of(&root_of(options, job), job, None)?;
-    if record.evaluations > 0 {
-        record::keep(options, job, &record)?;
-    }
-    record::find(options, job)
+    if record.evaluations > 0 { record::keep(options, job, &record) } else { Ok(()) }
 }
 
 /// The record of the run in a folder as far as it came.
@@ -226,7 +225,7 @@ fn record_of(
     last: Option<BTreeMap<String, f64>>,
 ) -> Result<RunRecord> {
     let trained_by = read_json(&root.join(PROVENANCE))?.unwrap_or_default();
-    let scored = records(root)?.into_iter().filter(|r| !r.scores.is_empty());
+    let scored = metrics(root)?.into_iter().filter(|r| !r.scores.is_empty());
     let over_time = scored.map(|r| (r.epoch, r.scores)).collect();
     Ok(RunRecord::new(job, trained_by, over_time, last))
 }
