@@ -126,3 +126,31 @@ fn public_splits_that_do_not_fit() {
     splits.validation = vec![vec![false; 30]];
     assert_eq!(refused(&splits), "public splits: a mask selects no node");
 }
+
+#[test]
+fn splits_that_learn_from_what_they_test_on() {
+    let from = |start: usize, end: usize| (0..30).map(|i| (start..end).contains(&i)).collect();
+    let mut splits = Splits {
+        train: vec![from(0, 10), from(5, 10)],
+        validation: vec![from(10, 15), from(10, 21)],
+        test: vec![from(20, 30)],
+    };
+    let plan = EvalPlan::default();
+    let refused = |splits: &Splits| refusal(&matrix(30), &labels(30), Some(splits), &plan);
+    let message = refused(&splits);
+    assert!(
+        message.contains("node 20 is both a validation and a test node of split 1"),
+        "{message}"
+    );
+    splits.train[0] = from(0, 30);
+    let message = refused(&splits);
+    assert!(message.contains("node 20 is both a training and a test node of split 0"), "{message}");
+}
+
+#[test]
+fn labels_that_are_no_classes_are_not_clustered() {
+    let ids: Vec<u32> = (0..30).collect();
+    let plan = EvalPlan { tasks: vec![Task::Cluster], ..EvalPlan::default() };
+    let message = refusal(&matrix(30), &ids, None, &plan);
+    assert!(message.starts_with("cluster: 30 classes of 30 nodes are too many"), "{message}");
+}

@@ -137,6 +137,14 @@ fn check_task(
     if task != Task::Compactness && classes.count < 2 {
         return shape(format!("all {n} nodes have one class; at least two are needed"));
     }
+    // As many clusters as nodes agree with any labels, and take k-means for ever.
+    if task == Task::Cluster && 2 * classes.count > n {
+        return shape(format!(
+            "{} classes of {n} nodes are too many to be found again by clustering; are the labels \
+             classes, or ids or measurements?",
+            classes.count
+        ));
+    }
     if task == Task::Classify && !masked && n < FEWEST_TO_SPLIT {
         return shape(format!(
             "{n} nodes are too few to split; at least {FEWEST_TO_SPLIT} are needed"
@@ -179,7 +187,23 @@ fn check_masks(splits: &Splits, nodes: usize) -> Result<()> {
             return fault("a mask selects no node".into());
         }
     }
-    Ok(())
+    match leak(splits) {
+        Some((node, split, role)) => fault(format!(
+            "node {node} is both a {role} and a test node of split {split}, so that its score would \
+             be no test; take it out of one of the masks"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The first test node that a split learns from: the node, the split and what it is there.
+fn leak(splits: &Splits) -> Option<(usize, usize, &'static str)> {
+    let both = |a: &[bool], b: &[bool]| a.iter().zip(b).position(|(a, b)| *a && *b);
+    (0..splits.train.len()).find_map(|split| {
+        let test = &splits.test[if splits.test.len() == 1 { 0 } else { split }];
+        let of = |role, mask: &[bool]| both(mask, test).map(|node| (node, split, role));
+        of("training", &splits.train[split]).or_else(|| of("validation", &splits.validation[split]))
+    })
 }
 
 /// Checks and scales the embeddings that belong to `labels`.
