@@ -10,6 +10,7 @@ use crate::checkpoint::{Checkpoint, Header};
 use crate::data::npy;
 use crate::data::own::{Encoding, OwnGraph};
 use crate::error::{Error, ErrorKind, Result};
+use crate::export;
 use crate::run::{Record, read_records};
 
 /// What summary.json says of a run.
@@ -109,7 +110,7 @@ impl StoredRun {
         }
         let matrix = npy::read_file(&path)?.into_matrix().map_err(|e| e.at(path.display()))?;
         let ids_path = self.root.join("node_ids.txt");
-        let ids: Vec<String> = read_text(&ids_path)?.lines().map(str::to_owned).collect();
+        let ids = export::ids_of_lines(&read_text(&ids_path)?);
         if ids.len() != matrix.rows() {
             let message = format!("{} ids for {} embeddings", ids.len(), matrix.rows());
             return Err(Error::new(ErrorKind::Shape, message).at(ids_path.display()));
@@ -130,15 +131,20 @@ impl StoredRun {
     /// # Errors
     /// Also if the run is not finished.
     pub fn finished_embeddings(&self) -> Result<(Matrix, Vec<String>)> {
-        self.embeddings()?.ok_or_else(|| {
-            let message = "holds no embeddings yet; finish the run with `blnn train --resume`";
-            Error::new(ErrorKind::Config, message).at(self.root.display())
-        })
+        self.embeddings()?
+            .ok_or_else(|| Error::new(ErrorKind::Config, UNFINISHED).at(self.root.display()))
     }
 }
 
-/// What is said of a folder that holds no run.
+/// What is said of a run that was stopped, killed or is still going on.
+const UNFINISHED: &str = "holds no embeddings yet: the run has not ended; unless it is going on, \
+                          finish it with the command that began it, and --resume";
+
+/// What is said of a folder that holds no run, or one without its end.
 pub(crate) fn no_run(root: &Path) -> Error {
+    if root.join("config.toml").exists() {
+        return Error::new(ErrorKind::Config, UNFINISHED).at(root.display());
+    }
     let what = if root.exists() { "holds no run" } else { "does not exist" };
     let message =
         format!("{what}; name the folder that `blnn train` wrote, such as runs/cora-blnn-seed1");
@@ -195,6 +201,16 @@ mod tests {
         npy::write_f32_matrix(&mut bytes, &Matrix::from_vec(2, 1, vec![1.0, 2.0])).unwrap();
         fs::write(root.join("embeddings.npy"), bytes).unwrap();
         fs::write(root.join("node_ids.txt"), ids).unwrap();
+    }
+
+    #[test]
+    fn a_run_that_was_killed_is_told_from_no_run() {
+        let root = folder();
+        let said = |root: &Path| StoredRun::read(root).unwrap_err().to_string();
+        fs::remove_file(root.path().join("summary.json")).unwrap();
+        assert!(said(root.path()).contains("has not ended"), "{}", said(root.path()));
+        fs::remove_file(root.path().join("config.toml")).unwrap();
+        assert!(said(root.path()).contains("holds no run; name"), "{}", said(root.path()));
     }
 
     #[test]

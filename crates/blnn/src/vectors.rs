@@ -25,8 +25,11 @@ use blnn_kernels::Matrix;
 use crate::data::npy::{self, Array, Values};
 use crate::data::npz::Archive;
 use crate::error::{Error, ErrorKind, Result};
+use crate::export;
 use names::ID_NAMES;
 
+/// The file of the ids beside an array.
+const ID_LIST: &str = "node_ids.txt";
 /// The names of the member of an archive that holds the vectors.
 const VECTOR_NAMES: [&str; 6] = ["embeddings", "embedding", "vectors", "x", "z", "arr_0"];
 /// Columns that are left out and told by their names; of more the number is told.
@@ -78,7 +81,16 @@ pub fn ids_beside(path: &Path, rows: usize) -> Result<Option<(PathBuf, Vec<Strin
         return Ok(None);
     };
     let text = fs::read_to_string(&list).map_err(|e| Error::io("read", &list, e))?;
-    let ids = listed_ids(&text, rows).map_err(|e| e.at(list.display()))?;
+    let is_list = list.ends_with(ID_LIST);
+    let ids = if is_list { export::ids_of_lines(&text) } else { metadata_ids(&text, rows) };
+    if ids.len() != rows {
+        let (count, path) = (ids.len(), path.display());
+        let message = format!(
+            "{count} ids for {rows} embeddings in {path}; the ids belong to others, move their file \
+             away"
+        );
+        return Err(Error::new(ErrorKind::Shape, message).at(list.display()));
+    }
     Ok(Some((list, ids)))
 }
 
@@ -88,26 +100,16 @@ fn list_beside(path: &Path) -> Option<PathBuf> {
     let list = if name.ends_with("vectors.tsv") {
         path.with_file_name(name.replace("vectors.tsv", "metadata.tsv"))
     } else {
-        path.with_file_name("node_ids.txt")
+        path.with_file_name(ID_LIST)
     };
     list.is_file().then_some(list)
 }
 
-/// The ids in a list with one a line; in a table with a header, those of its first column.
-fn listed_ids(text: &str, rows: usize) -> Result<Vec<String>> {
-    let mut lines: Vec<&str> = text.lines().collect();
-    if lines.len() == rows + 1 {
-        lines.remove(0);
-    }
-    if lines.len() != rows {
-        let message = format!(
-            "{} ids for {rows} embeddings; the file belongs to others, move it away",
-            lines.len()
-        );
-        return Err(Error::new(ErrorKind::Shape, message));
-    }
-    let first = |line: &&str| line.split('\t').next().unwrap_or_default().to_owned();
-    Ok(lines.iter().map(first).collect())
+/// The first column of the projector's metadata, which have a header if they have more columns.
+fn metadata_ids(text: &str, rows: usize) -> Vec<String> {
+    let has_header = text.lines().count() == rows + 1;
+    let first = |line: &str| line.split('\t').next().unwrap_or_default().to_owned();
+    text.lines().skip(usize::from(has_header)).map(first).collect()
 }
 
 /// Reads embeddings from the bytes of a file.
@@ -193,16 +195,15 @@ mod tests {
         if labelled { graph.with_labels(vec![0; n], Vec::new()).unwrap() } else { graph }
     }
 
+    fn provenance() -> Provenance {
+        Provenance { graph: "toy".into(), fingerprint: "ab".into(), seed: 1, config: String::new() }
+    }
+
     /// Whatever we write we read, to the bit.
     #[test]
     fn our_own_formats_come_back() {
         let ids = ["ann, the first", "bo\"b", "3", "d_e"];
-        let provenance = Provenance {
-            graph: "toy".into(),
-            fingerprint: "ab".into(),
-            seed: 1,
-            config: String::new(),
-        };
+        let provenance = provenance();
         let vectors = Matrix::from_fn(4, 3, |i, j| (i as f32 - 1.3) / (j as f32 + 0.7));
         for format in Format::ALL {
             for labelled in [false, true] {
@@ -231,11 +232,39 @@ mod tests {
         fs::write(&path, &bytes).unwrap();
         assert_eq!(read_file(&path, None).unwrap().ids, None);
         assert_eq!(ids_beside(&path, 2).unwrap(), None);
-        fs::write(folder.path().join("node_ids.txt"), "a\nb\nc\nd\n").unwrap();
-        let error = ids_beside(&path, 2).unwrap_err().to_string();
-        assert!(error.contains("node_ids.txt: 4 ids for 2 embeddings"), "{error}");
+        // Not even one line too many is taken for a header: the rows would be off by one.
+        for (lines, count) in [("a\nb\nc\nd\n", 4), ("a\nb\nc\n", 3), ("a\n", 1)] {
+            fs::write(folder.path().join("node_ids.txt"), lines).unwrap();
+            let error = ids_beside(&path, 2).unwrap_err().to_string();
+            let both = format!("node_ids.txt: {count} ids for 2 embeddings in {}", path.display());
+            assert!(error.contains(&both), "{error}");
+        }
         assert!(read_file(folder.path(), None).unwrap_err().to_string().contains("is a folder"));
         assert!(read_file(&folder.path().join("absent.csv"), None).is_err());
+    }
+
+    #[test]
+    fn ids_beside_an_array_are_those_that_were_written() {
+        let ids = ["a\tb", "c\nd\r", r"C:\new\run", r"e\", "", " f"];
+        let (folder, graph) = (tempfile::tempdir().unwrap(), graph(&ids, false));
+        let provenance = provenance();
+        let matrix = Matrix::zeros(ids.len(), 2);
+        let embedding = Embedding::new(&matrix, &graph, &provenance).unwrap();
+        let paths = embedding.write(Format::Npy, folder.path()).unwrap();
+        let (list, found) = ids_beside(&paths[0], ids.len()).unwrap().unwrap();
+        assert_eq!((list, found), (paths[1].clone(), ids.map(str::to_owned).to_vec()));
+    }
+
+    #[test]
+    fn metadata_may_have_a_header_and_more_columns() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("my.vectors.tsv");
+        let list = folder.path().join("my.metadata.tsv");
+        for text in ["id\tlabel\na\tx\nb\ty\n", "a\tx\nb\ty\n", "a\nb\n"] {
+            fs::write(&list, text).unwrap();
+            let found = ids_beside(&path, 2).unwrap().unwrap();
+            assert_eq!(found, (list.clone(), vec!["a".to_owned(), "b".to_owned()]));
+        }
     }
 
     fn npz(members: &[(&str, Vec<u8>)]) -> Vec<u8> {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::mem;
 use std::path::Path;
 
 use anyhow::{bail, ensure};
@@ -25,7 +26,7 @@ pub(super) struct Nodes {
 
 /// What the nodes of the labels are called.
 enum Ids {
-    /// They have no names: row `i` is node `i`.
+    /// They have no names but their numbers: label `i` is that of node `i`.
     None,
     /// A table of labels, which is given to be matched by its ids.
     Table(Vec<String>),
@@ -77,7 +78,7 @@ impl Nodes {
         Ok(Self { labels, splits: graph.splits().cloned(), ids, classes })
     }
 
-    /// Whether nothing but the order of the rows tells which embedding belongs to which label.
+    /// Whether nothing but their order tells which label belongs to which node.
     pub(super) fn are_unnamed(&self) -> bool {
         matches!(self.ids, Ids::None)
     }
@@ -151,11 +152,10 @@ impl Nodes {
         vectors: &Vectors,
     ) -> anyhow::Result<Option<Vec<Option<usize>>>> {
         let Some(known) = self.ids.list() else {
-            return Ok(None);
+            return self.rows_of_vector(path, vectors);
         };
         let Some(found) = Found::of(path, vectors)? else {
-            self.check_in_order(path, vectors)?;
-            return Ok(None);
+            return self.rows_without_ids(path, vectors);
         };
         let nodes = by_name(known);
         let places: Vec<Option<usize>> =
@@ -171,11 +171,43 @@ impl Nodes {
         found.rows_of(&places, known.len()).map(Some)
     }
 
-    /// Says that rows are matched in order, where ids were to be expected; refuses that where a
-    /// column was left out that may have held them.
-    fn check_in_order(&self, path: &Path, vectors: &Vectors) -> anyhow::Result<()> {
-        let Ids::Table(_) = self.ids else {
-            return Ok(());
+    /// The row of each label of a vector, where the ids in the file are the numbers of the labels.
+    fn rows_of_vector(
+        &self,
+        path: &Path,
+        vectors: &Vectors,
+    ) -> anyhow::Result<Option<Vec<Option<usize>>>> {
+        let total = self.labels.len();
+        if vectors.matrix.rows() != total {
+            return Ok(None);
+        }
+        let Some(found) = Found::of(path, vectors)? else {
+            return Ok(None);
+        };
+        let file = &found.file;
+        let Some(numbers) = numbers_from_zero(&found.ids) else {
+            note(format_args!(
+                "{file}: its ids are not the numbers of the labels, 0, 1, 2 and so on: rows are \
+                 matched in order"
+            ));
+            return Ok(None);
+        };
+        if !numbers.is_sorted() {
+            note(format_args!("{file}: rows are matched by id: id 0 gets the first label"));
+        }
+        let places: Vec<Option<usize>> = numbers.into_iter().map(Some).collect();
+        found.rows_of(&places, total).map(Some)
+    }
+
+    /// The row of each node in a file without ids, where those of the table of labels are the
+    /// numbers of the rows. Refuses a file of which a column was left out that may have held ids.
+    fn rows_without_ids(
+        &self,
+        path: &Path,
+        vectors: &Vectors,
+    ) -> anyhow::Result<Option<Vec<Option<usize>>>> {
+        let Ids::Table(known) = &self.ids else {
+            return Ok(None);
         };
         let path = path.display();
         if let Some(told) = vectors.omissions() {
@@ -184,8 +216,16 @@ impl Nodes {
                  `id`, or take that column out to match rows in order"
             );
         }
-        note(format_args!("{path}: no ids: rows are matched in order"));
-        Ok(())
+        let numbers = numbers_from_zero(known).filter(|n| n.len() == vectors.matrix.rows());
+        let Some(numbers) = numbers else {
+            note(format_args!("{path}: no ids: rows are matched in order"));
+            return Ok(None);
+        };
+        note(format_args!(
+            "{path}: no ids: rows are matched by the ids of the table of labels: the first row is \
+             id 0"
+        ));
+        Ok(Some(numbers.into_iter().map(Some).collect()))
     }
 
     /// Whether ids of which none is known tell no more of a graph's nodes than the order of the
@@ -296,6 +336,17 @@ impl<'v> Found<'v> {
     }
 }
 
+/// The number of each id, if they are the whole numbers from 0 on, in whatever order.
+fn numbers_from_zero(ids: &[String]) -> Option<Vec<usize>> {
+    let mut seen = vec![false; ids.len()];
+    let number = |id: &String| {
+        let number: usize = id.parse().ok()?;
+        let again = mem::replace(seen.get_mut(number)?, true);
+        (!again && *id == number.to_string()).then_some(number)
+    };
+    ids.iter().map(number).collect()
+}
+
 /// Finds a node by its id, also where a format that cannot hold blanks has changed it.
 fn by_name(ids: &[String]) -> HashMap<Cow<'_, str>, usize> {
     let mut nodes: HashMap<Cow<'_, str>, usize> = HashMap::new();
@@ -347,6 +398,15 @@ mod tests {
         assert!(error.contains("its ids count the rows"), "{error}");
         let some = rows(table(), &["0", "1", "2"]).unwrap();
         assert_eq!(some, Some(vec![Some(1), Some(2)]), "a table of some nodes");
+    }
+
+    #[test]
+    fn ids_that_number_the_labels_of_a_vector_tell_their_rows() {
+        assert_eq!(rows(Ids::None, &["1", "0"]).unwrap(), Some(vec![Some(1), Some(0)]));
+        for others in [["1", "2"], ["0", "0"], ["1", "00"], ["ann", "bob"]] {
+            assert_eq!(rows(Ids::None, &others).unwrap(), None, "{others:?}");
+        }
+        assert_eq!(rows(Ids::None, &["2", "0", "1"]).unwrap(), None, "another number of labels");
     }
 
     #[test]

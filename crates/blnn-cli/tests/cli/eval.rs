@@ -223,16 +223,18 @@ fn tables_of_other_programs_are_scored_with_or_without_names() {
     let line = |i: usize| good.row(i).iter().map(f32::to_string).collect::<Vec<_>>().join(",");
     let rows: Vec<String> = (0..80).map(line).collect();
     let named: Vec<String> = (0..80).map(|i| format!("node{i},{}", line(i))).collect();
-    for (file, text) in [
-        ("plain.csv", rows.join("\n")),
-        ("named.csv", named.join("\n")),
-        ("headed.csv", format!("name,0,1,2,3\n{}", named.join("\n"))),
-        ("tabs.tsv", rows.join("\n").replace(',', "\t")),
+    let told = "its ids are not the numbers of the labels";
+    for (file, text, told) in [
+        ("plain.csv", rows.join("\n"), ""),
+        ("named.csv", named.join("\n"), told),
+        ("headed.csv", format!("name,0,1,2,3\n{}", named.join("\n")), told),
+        ("tabs.tsv", rows.join("\n").replace(',', "\t"), ""),
     ] {
         fs::write(folder.path().join(file), text).unwrap();
         let arguments = [file, "--labels", "labels.npy", "--tasks", "similar", "--format", "csv"];
         let (code, stdout, stderr) = finish(&mut eval(folder.path(), &arguments));
-        assert_eq!((code, stderr.as_str()), (0, ""), "{file}");
+        assert_eq!((code, stderr.is_empty()), (0, told.is_empty()), "{file}: {stderr}");
+        assert!(stderr.contains(told), "{file}: {stderr}");
         assert!(stdout.contains("similar,s_at_5,100\n"), "{file}: {stdout}");
     }
     fs::write(folder.path().join("ragged.csv"), "a,1,2\nb,1\n").unwrap();
@@ -397,6 +399,74 @@ fn the_order_of_the_rows_does_not_matter() {
     refused(&["twice.csv"], &table, "twice.csv: row 81: the id `n7` was there before, at 8");
     let vector = ["--labels", "labels.npy"];
     refused(&["straight.csv", "turned.csv"], &vector, "labels in a vector fit one order only");
+}
+
+/// The numbers of the nodes in an order that is not theirs, nor keeps their classes.
+fn shuffled() -> impl Iterator<Item = usize> {
+    (0..80).step_by(2).chain((1..80).step_by(2))
+}
+
+/// What is said of embeddings whose similarity is perfect if each row has found its label.
+fn note_of_perfect_match(folder: &Path, arguments: &[&str]) -> String {
+    let similar = ["--tasks", "similar", "--format", "csv"];
+    let (code, stdout, stderr) = finish(&mut eval(folder, &[arguments, &similar].concat()));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("similar,s_at_5,100\n"), "{arguments:?}: {stdout}");
+    stderr
+}
+
+/// As gensim writes them, most frequent first.
+#[test]
+fn ids_that_number_the_labels_of_a_vector_are_matched() {
+    let folder = folder();
+    let good = embeddings(0.2);
+    let line = |i: usize| {
+        let numbers: Vec<String> = good.row(i).iter().map(f32::to_string).collect();
+        format!("{i} {}\n", numbers.join(" "))
+    };
+    let write = |name: &str, text: String| fs::write(folder.path().join(name), text).unwrap();
+    write("shuffled.txt", format!("80 4\n{}", shuffled().map(line).collect::<String>()));
+    write("straight.txt", format!("80 4\n{}", (0..80).map(line).collect::<String>()));
+    let note = |file| note_of_perfect_match(folder.path(), &[file, "--labels", "labels.npy"]);
+    assert_eq!(
+        note("shuffled.txt"),
+        "shuffled.txt: rows are matched by id: id 0 gets the first label\n"
+    );
+    assert_eq!(note("straight.txt"), "");
+    // The ids beside an array count as those in a file do.
+    let order: Vec<usize> = shuffled().collect();
+    let rows = Matrix::from_fn(80, 4, |i, j| good.row(order[i])[j]);
+    let array = folder.path().join("rows.npy");
+    npy::write_f32_matrix(&mut File::create(array).unwrap(), &rows).unwrap();
+    let lines: Vec<String> = order.iter().map(usize::to_string).collect();
+    write("node_ids.txt", lines.join("\n"));
+    assert!(note("rows.npy").contains("node_ids.txt: rows are matched by id"));
+}
+
+#[test]
+fn rows_without_ids_are_the_ids_of_a_table_that_numbers_them() {
+    let folder = folder();
+    let line = |i| format!("{i},{}\n", i % 2);
+    let kinds: String = shuffled().map(line).collect();
+    fs::write(folder.path().join("kinds.csv"), format!("id,kind\n{kinds}")).unwrap();
+    let arguments = ["good.npy", "--labels", "kinds.csv", "--label", "kind"];
+    let note = note_of_perfect_match(folder.path(), &arguments);
+    let told = "good.npy: no ids: rows are matched by the ids of the table of labels";
+    assert!(note.starts_with(told), "{note}");
+}
+
+/// An array that is a row short would be matched with its neighbours' ids.
+#[test]
+fn a_list_of_ids_has_no_header() {
+    let folder = folder();
+    let ids: Vec<String> = (0..81).map(|i| format!("n{i}")).collect();
+    fs::write(folder.path().join("node_ids.txt"), ids.join("\n")).unwrap();
+    let line = |(i, id)| format!("{id},{}\n", i % 2);
+    let kinds: String = ids.iter().enumerate().map(line).collect();
+    fs::write(folder.path().join("kinds.csv"), format!("id,kind\n{kinds}")).unwrap();
+    let arguments = ["good.npy", "--labels", "kinds.csv", "--label", "kind"];
+    let said = refusal(&mut eval(folder.path(), &arguments));
+    assert!(said.contains("node_ids.txt: 81 ids for 80 embeddings in good.npy"), "{said}");
 }
 
 #[test]

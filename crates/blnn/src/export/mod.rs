@@ -235,7 +235,7 @@ fn id_of(graph: &Graph, row: usize) -> Cow<'_, str> {
     }
 }
 
-/// Writes the id of each row to a file, one a line.
+/// Writes the id of each row to a file, one a line; [`ids_of_lines`] reads them back.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -248,13 +248,38 @@ pub(crate) fn write_ids(path: &Path, graph: &Graph) -> Result<()> {
     })
 }
 
+/// The ids in the text of a file that [`write_ids`] wrote.
+pub(crate) fn ids_of_lines(text: &str) -> Vec<String> {
+    text.lines().map(id_of_line).collect()
+}
+
 /// An id with its line breaks escaped, so that line `i` is always the id of row `i`.
 fn one_line(id: &str) -> Cow<'_, str> {
-    if id.contains(['\n', '\r']) {
-        Cow::Owned(id.replace('\n', "\\n").replace('\r', "\\r"))
+    if id.contains(['\\', '\n', '\r']) {
+        Cow::Owned(id.replace('\\', r"\\").replace('\n', r"\n").replace('\r', r"\r"))
     } else {
         Cow::Borrowed(id)
     }
+}
+
+/// The id that [`one_line`] made a line of.
+fn id_of_line(line: &str) -> String {
+    let mut id = String::with_capacity(line.len());
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        if character != '\\' {
+            id.push(character);
+            continue;
+        }
+        match characters.next() {
+            Some('n') => id.push('\n'),
+            Some('r') => id.push('\r'),
+            Some('\\') => id.push('\\'),
+            // We write no such thing, but other programs and older versions escape no backslash.
+            other => id.extend(['\\'].into_iter().chain(other)),
+        }
+    }
+    id
 }
 
 #[cfg(test)]
@@ -297,6 +322,16 @@ mod tests {
         assert_eq!(files[1], b"a\\nb\\r\nc\n");
         let back = npy::from_bytes(&files[0]).unwrap().into_matrix().unwrap();
         assert_eq!(back.data(), [0.0, 0.5, 1.0, 1.5]);
+    }
+
+    #[test]
+    fn ids_come_back_from_their_lines() {
+        let ids = ["a\tb", "c\nd\r", r"C:\new\run", r"e\", r"\\n", "", " f ", "g\r\n", "ä"];
+        let lines = String::from_utf8(written(Format::Npy, &ids).remove(1)).unwrap();
+        assert_eq!(lines.lines().count(), ids.len());
+        assert_eq!(ids_of_lines(&lines), ids);
+        let others = ids_of_lines("plain id\r\nC:\\Temp\nend\\");
+        assert_eq!(others, ["plain id", r"C:\Temp", r"end\"]);
     }
 
     #[test]
