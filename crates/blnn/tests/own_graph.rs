@@ -312,6 +312,52 @@ fn columns_are_found_in_another_kind_of_table() {
     assert!(text.contains("column `age` holds texts"), "{text}");
 }
 
+/// A hundred nodes with a unix time and a latitude, as csv and as parquet.
+fn times_and_places() -> (String, Vec<u8>) {
+    let ids: Vec<String> = (0..100).map(|i| format!("n{i}")).collect();
+    let times: Vec<i64> = (0..100).map(|i| 1_700_000_000 + i).collect();
+    let latitudes: Vec<f64> = (0..100).map(|i| f64::from(525_200_001 + i) / 1e7).collect();
+    let line = |i: usize| format!("{},{},{}\n", ids[i], times[i], latitudes[i]);
+    let csv = String::from("id,ts,lat\n") + &(0..100).map(line).collect::<String>();
+    let schema = "message m { required binary id (STRING); required int64 ts; \
+                  required double lat; }";
+    let ids = ids.iter().map(String::as_str).collect();
+    (csv, parquet_file(schema, &[(ids, times, latitudes)]))
+}
+
+/// Unix times and coordinates have more digits than a feature: they are standardised before they
+/// are cut, at training and when a model meets the table again.
+#[test]
+fn numbers_of_many_digits_are_standardised_before_they_are_cut() {
+    let place = Place::new();
+    let edges = place.put("e.csv", "n0,n1\nn1,n2\n");
+    let (csv, parquet) = times_and_places();
+    let tables = [place.put("n.csv", csv), place.put("n.parquet", parquet)]
+        .map(|nodes| with_nodes(edges.clone(), nodes));
+    let deviation = ((100.0_f64.powi(2) - 1.0) / 12.0).sqrt();
+    let learned = tables.each_ref().map(|table| load(table).unwrap());
+    for Loaded { graph, encoding, .. } in &learned {
+        assert_eq!(encoding.names(), ["ts", "lat"]);
+        let Features::Dense(x) = graph.features() else { panic!("dense") };
+        for row in 0..100 {
+            let wanted = (row as f64 - 49.5) / deviation;
+            let far = |value: &f32| (f64::from(*value) - wanted).abs() > 1e-6;
+            assert!(!x.row(row).iter().any(far), "row {row}: {:?}, not {wanted}", x.row(row));
+        }
+        let kept = serde_json::to_string(encoding).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&kept).unwrap();
+        assert_eq!(json["features"][0]["mean"], 1_700_000_049.5);
+        let scale = json["features"][0]["scale"].as_f64().unwrap();
+        assert!((scale - deviation).abs() < 1e-12, "{scale}");
+        let kept = serde_json::from_str(&kept).unwrap();
+        for table in &tables {
+            let again = read_as(table, &kept, &Threads::new(2)).unwrap();
+            assert_eq!(again.graph.features(), graph.features());
+            assert_eq!(again.graph.fingerprint(), graph.fingerprint());
+        }
+    }
+}
+
 /// What we write ourselves is read again, lists of numbers and all.
 #[test]
 fn lists_of_numbers_are_features() {

@@ -7,12 +7,15 @@ use blnn_kernels::{Csr, Matrix, Pattern};
 use serde::{Deserialize, Serialize};
 
 use super::known::{NOT_TRAINED_WITH, mismatch};
-use super::node_table::{Cells, Column};
+use super::node_table::{Cells, Column, Numbers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Features;
 
 /// A matrix with a larger share of values that are not zero is stored with all its values.
 const DENSE_FROM: f64 = 0.25;
+
+/// The squares of smaller differences lose their digits.
+const LEAST_DEVIATION: f64 = 1e-150;
 
 /// How each feature is made, in the order of the feature matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,9 +54,9 @@ pub enum Rule {
         /// The column.
         column: String,
         /// The mean, 0 for columns that are 0 or 1 or mostly 0.
-        mean: f32,
+        mean: f64,
         /// The standard deviation, 1 for columns that are 0 or 1.
-        scale: f32,
+        scale: f64,
     },
     /// 1 where a column holds this text, else 0.
     Text {
@@ -111,17 +114,21 @@ struct Moments {
 }
 
 impl Moments {
-    fn new(values: &[f32], nodes: usize) -> Self {
+    /// The moments of a column of `nodes` rows, of which `values` are not zero.
+    fn new(values: &[f64], nodes: usize) -> Self {
         let n = nodes.max(1) as f64;
-        let mean = values.iter().map(|&v| f64::from(v)).sum::<f64>() / n;
-        let from_zeros = (nodes - values.len()) as f64 * mean * mean;
-        let squares = values.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>();
+        let has_zeros = values.len() < nodes;
         let first = values.first().copied().unwrap_or(0.0);
+        // A sum of unix times in nanoseconds would round away what they differ by.
+        let origin = if has_zeros { 0.0 } else { first };
+        let mean = origin + values.iter().map(|v| v - origin).sum::<f64>() / n;
+        let from_zeros = (nodes - values.len()) as f64 * mean * mean;
+        let squares = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
         let all_equal = values.iter().all(|&v| v == first);
         Self {
             mean,
             deviation: ((squares + from_zeros) / n).sqrt(),
-            constant: all_equal && (values.len() == nodes || values.is_empty()),
+            constant: all_equal && (!has_zeros || values.is_empty()),
             flags: values.iter().all(|&v| v == 1.0),
             density: values.len() as f64 / n,
         }
@@ -143,7 +150,7 @@ impl Encoding {
     /// What a saved encoding makes of each column.
     pub(crate) fn uses(&self, columns: &[Column]) -> Vec<ColumnUse> {
         let fate = |column: &Column| match &column.cells {
-            Cells::Numbers { .. } => self.fate_of_numbers(&column.name),
+            Cells::Numbers(_) => self.fate_of_numbers(&column.name),
             Cells::Known { texts, .. } | Cells::Kinds { texts, .. } => Fate::OneHot(texts.len()),
             Cells::Skipped(why) => Fate::LeftOut((*why).into()),
             Cells::ManyTexts => Fate::LeftOut(NOT_TRAINED_WITH.into()),
@@ -220,14 +227,17 @@ fn learn_column(column: &Column, nodes: usize, features: &mut Vec<Feature>) -> F
             }
             Fate::OneHot(texts.len())
         }
-        Cells::Numbers { values, .. } => learn_numbers(&column.name, values, nodes, features),
+        Cells::Numbers(numbers) => learn_numbers(&column.name, numbers, nodes, features),
     }
 }
 
-fn learn_numbers(name: &str, values: &[f32], nodes: usize, features: &mut Vec<Feature>) -> Fate {
-    let moments = Moments::new(values, nodes);
-    if moments.constant || moments.deviation <= 0.0 || !moments.deviation.is_finite() {
+fn learn_numbers(name: &str, numbers: &Numbers, nodes: usize, features: &mut Vec<Feature>) -> Fate {
+    let moments = Moments::new(numbers.values(), nodes);
+    if moments.constant {
         return Fate::LeftOut("the same number in every row".into());
+    }
+    if moments.deviation < LEAST_DEVIATION {
+        return Fate::LeftOut("numbers that hardly differ from zero; scale the column".into());
     }
     let (mean, scale, fate) = if moments.flags {
         (0.0, 1.0, Fate::Flags)
@@ -236,16 +246,14 @@ fn learn_numbers(name: &str, values: &[f32], nodes: usize, features: &mut Vec<Fe
     } else {
         (moments.mean, moments.deviation, Fate::Standardised)
     };
-    // A deviation below the smallest single-precision number would divide by zero.
-    let scale = (scale as f32).max(f32::MIN_POSITIVE);
-    let rule = Rule::Number { column: name.to_owned(), mean: mean as f32, scale };
+    let rule = Rule::Number { column: name.to_owned(), mean, scale };
     features.push(Feature { name: name.to_owned(), rule });
     fate
 }
 
 /// The values of one feature.
 enum Part<'a> {
-    Number { rows: &'a [u32], values: &'a [f32], mean: f32, scale: f32 },
+    Number { numbers: &'a Numbers, mean: f64, scale: f64 },
     Text { codes: &'a [u8], code: Option<u8> },
 }
 
@@ -253,7 +261,7 @@ impl Part<'_> {
     /// About how many values are not zero.
     fn stored(&self, nodes: usize) -> usize {
         match self {
-            Self::Number { rows, mean, .. } if *mean == 0.0 => rows.len(),
+            Self::Number { numbers, mean, .. } if *mean == 0.0 => numbers.values().len(),
             Self::Number { .. } => nodes,
             // One text of a row is set, whatever the number of texts.
             Self::Text { codes, code } => codes.iter().filter(|&c| Some(*c) == *code).count(),
@@ -267,16 +275,14 @@ impl Part<'_> {
                 let set = codes.iter().enumerate().filter(|&(_, c)| Some(*c) == code);
                 set.for_each(|(row, _)| see(row, 1.0));
             }
-            Self::Number { rows, values, mean: 0.0, scale } => {
-                rows.iter().zip(values).for_each(|(&row, &value)| see(row as usize, value / scale));
+            Self::Number { numbers, mean: 0.0, scale } => {
+                numbers.iter().for_each(|(row, value)| see(row, (value / scale) as f32));
             }
-            Self::Number { rows, values, mean, scale } => {
-                let mut next = 0;
+            Self::Number { numbers, mean, scale } => {
+                let mut stored = numbers.iter().peekable();
                 for row in 0..nodes {
-                    let stored = rows.get(next).is_some_and(|&r| r as usize == row);
-                    let value = if stored { values[next] } else { 0.0 };
-                    next += usize::from(stored);
-                    see(row, (value - mean) / scale);
+                    let value = stored.next_if(|&(r, _)| r == row).map_or(0.0, |(_, value)| value);
+                    see(row, ((value - mean) / scale) as f32);
                 }
             }
         }
@@ -292,9 +298,7 @@ impl Feature {
         };
         match &self.rule {
             Rule::Number { column, mean, scale } => match &find(column)?.cells {
-                Cells::Numbers { rows, values } => {
-                    Ok(Part::Number { rows, values, mean: *mean, scale: *scale })
-                }
+                Cells::Numbers(numbers) => Ok(Part::Number { numbers, mean: *mean, scale: *scale }),
                 _ => Err(mismatch(format!("column `{column}` was numbers and is not any more"))),
             },
             Rule::Text { column, text } => match &find(column)?.cells {
@@ -347,7 +351,7 @@ fn sparse(parts: &[Part<'_>], nodes: usize) -> Result<Csr> {
 mod tests {
     use super::*;
 
-    fn numbers(name: &str, cells: &[f32]) -> Column {
+    fn numbers(name: &str, cells: &[f64]) -> Column {
         let mut column = Column::numbers(name.into());
         cells.iter().enumerate().for_each(|(row, &v)| column.push_number(row, v).unwrap());
         column
@@ -401,10 +405,41 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_many_digits_keep_what_they_differ_by() {
+        let column = |name, first: f64, step: f64| {
+            let cells: Vec<f64> = (0..100).map(|i| first + f64::from(i) * step).collect();
+            numbers(name, &cells)
+        };
+        let columns = [
+            column("plain", 1.0, 1.0),
+            column("seconds", 1.7e9, 1.0),
+            column("nanoseconds", 1.7e18, 1e6),
+            column("latitude", 52.52, 1e-7),
+            column("tiny", 1e-60, 1e-60),
+        ];
+        let (encoding, uses) = Encoding::learn(&columns, 100);
+        assert!(uses.iter().all(|u| u.fate == Fate::Standardised), "{uses:?}");
+        let Features::Dense(x) = encoding.apply(&columns, 100).unwrap() else { panic!("dense") };
+        for row in 0..100 {
+            let plain = x.get(row, 0);
+            let differs = x.row(row).iter().any(|value| (value - plain).abs() > 1e-5);
+            assert!(!differs, "{:?}", x.row(row));
+        }
+    }
+
+    #[test]
+    fn numbers_too_close_to_zero_are_not_called_equal() {
+        let (encoding, uses) = Encoding::learn(&[numbers("x", &[1e-200, 2e-200])], 2);
+        let fate = &uses[0].fate;
+        assert!(matches!(fate, Fate::LeftOut(why) if why.contains("hardly differ from zero")));
+        assert!(encoding.features.is_empty());
+    }
+
+    #[test]
     fn mostly_zeros_stay_sparse() {
         let mut columns = Vec::new();
         for word in 0..6 {
-            let cells: Vec<f32> = (0..6).map(|row| f32::from(u8::from(row == word))).collect();
+            let cells: Vec<f64> = (0..6).map(|row| f64::from(u8::from(row == word))).collect();
             columns.push(numbers(&format!("w{word}"), &cells));
         }
         let (encoding, _) = Encoding::learn(&columns, 6);

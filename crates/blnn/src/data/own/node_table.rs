@@ -31,10 +31,12 @@ pub(crate) struct Column {
 /// The values of a column.
 #[derive(Debug)]
 pub(crate) enum Cells {
-    /// Numbers, of which only those that are not zero are kept, in row order.
-    Numbers { rows: Vec<u32>, values: Vec<f32> },
+    Numbers(Numbers),
     /// The number of each row's text.
-    Kinds { codes: Vec<u8>, texts: Interner },
+    Kinds {
+        codes: Vec<u8>,
+        texts: Interner,
+    },
     /// The number of each row's text among those that a model knows, or [`UNSEEN`].
     Known {
         codes: Vec<u8>,
@@ -48,6 +50,48 @@ pub(crate) enum Cells {
     ManyTexts,
     /// Left out because the user said so, or because of its type, named here.
     Skipped(&'static str),
+}
+
+/// The numbers of a column that are not zero, in row order. Times and coordinates have more digits
+/// than single precision holds: only the features that are made of them are cut to it.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    /// The row of each value; empty as long as value `k` is that of row `k`, so that a column
+    /// without zeros takes eight bytes a row and no more.
+    rows: Vec<u32>,
+    values: Vec<f64>,
+}
+
+impl Numbers {
+    /// Adds the number of a row behind all others.
+    fn push(&mut self, row: usize, value: f64) {
+        if value == 0.0 {
+            return;
+        }
+        let without_gap = self.values.len();
+        if row != without_gap {
+            if self.rows.is_empty() {
+                self.rows.extend(0..without_gap as u32);
+            }
+            self.rows.push(row as u32);
+        }
+        self.values.push(value);
+    }
+
+    /// Adds the numbers of a column whose first row is row `before` of this one.
+    fn append(&mut self, piece: &Self, before: usize) {
+        piece.iter().for_each(|(row, value)| self.push(before + row, value));
+    }
+
+    pub(crate) fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// The rows and their numbers, rows increasing.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, f64)> {
+        let row = |k: usize| self.rows.get(k).map_or(k, |&row| row as usize);
+        self.values.iter().enumerate().map(move |(k, &value)| (row(k), value))
+    }
 }
 
 /// The class of each node that has one.
@@ -267,7 +311,7 @@ impl LabelFilling {
 
 impl Column {
     pub(crate) fn numbers(name: String) -> Self {
-        Self { name, cells: Cells::Numbers { rows: Vec::new(), values: Vec::new() } }
+        Self { name, cells: Cells::Numbers(Numbers::default()) }
     }
 
     pub(crate) fn kinds(name: String) -> Self {
@@ -293,7 +337,7 @@ impl Column {
     fn empty(&self) -> Self {
         let name = self.name.clone();
         match &self.cells {
-            Cells::Numbers { .. } => Self::numbers(name),
+            Cells::Numbers(_) => Self::numbers(name),
             Cells::Kinds { .. } => Self::kinds(name),
             Cells::Known { texts, .. } => Self::known(name, &texts.iter().collect::<Vec<_>>()),
             Cells::ManyTexts => Self { name, cells: Cells::ManyTexts },
@@ -304,10 +348,7 @@ impl Column {
     /// Adds the cells of a column of the same kind; its first row is row `before` of this one.
     fn append(&mut self, piece: Cells, before: usize) {
         match (&mut self.cells, piece) {
-            (Cells::Numbers { rows, values }, Cells::Numbers { rows: more, values: cells }) => {
-                rows.extend(more.into_iter().map(|row| row + before as u32));
-                values.extend(cells);
-            }
+            (Cells::Numbers(numbers), Cells::Numbers(more)) => numbers.append(&more, before),
             (Cells::Kinds { codes, texts }, Cells::Kinds { codes: more, texts: new }) => {
                 let number: Vec<u32> = new.iter().map(|text| texts.intern(text).0).collect();
                 if texts.len() > MOST_KINDS {
@@ -333,8 +374,8 @@ impl Column {
     /// Adds the cell of row `row`.
     pub(crate) fn push(&mut self, row: usize, text: &str) -> Result<()> {
         match &mut self.cells {
-            Cells::Numbers { .. } => match number(text) {
-                Some(value) if value.is_finite() => self.push_number(row, value),
+            Cells::Numbers(_) => match number(text) {
+                Some(value) if is_in_range(value) => self.push_number(row, value),
                 _ if is_missing(text) => Err(self.missing(text)),
                 _ => Err(self.no_number(text)),
             },
@@ -364,19 +405,16 @@ impl Column {
     }
 
     /// Adds the number of row `row` to a column of numbers.
-    pub(crate) fn push_number(&mut self, row: usize, value: f32) -> Result<()> {
-        if !value.is_finite() {
+    pub(crate) fn push_number(&mut self, row: usize, value: f64) -> Result<()> {
+        if !is_in_range(value) {
             return Err(parse(format!(
                 "column `{}`: a number is not finite, or too large for 32 bits (beyond 3.4e38); \
                  replace it, or leave the column out with --skip-column",
                 self.name
             )));
         }
-        if let Cells::Numbers { rows, values } = &mut self.cells
-            && value != 0.0
-        {
-            rows.push(row as u32);
-            values.push(value);
+        if let Cells::Numbers(numbers) = &mut self.cells {
+            numbers.push(row, value);
         }
         Ok(())
     }
@@ -414,6 +452,12 @@ impl Column {
     }
 }
 
+/// Whether a number is finite in single precision, as a feature that is only scaled must be. The
+/// squares of such numbers are finite in double precision.
+fn is_in_range(value: f64) -> bool {
+    (value as f32).is_finite()
+}
+
 fn shortened(text: &str) -> String {
     let mut shown: String = text.chars().take(40).collect();
     if shown.len() < text.len() {
@@ -429,13 +473,13 @@ pub(crate) fn is_missing(text: &str) -> bool {
 }
 
 /// A cell as a number; `true` and `false` count as 1 and 0.
-pub(crate) fn number(text: &str) -> Option<f32> {
+pub(crate) fn number(text: &str) -> Option<f64> {
     match text.as_bytes() {
-        [digit @ b'0'..=b'9'] => return Some(f32::from(digit - b'0')),
+        [digit @ b'0'..=b'9'] => return Some(f64::from(digit - b'0')),
         [] => return None,
         _ => {}
     }
-    match text.parse::<f32>() {
+    match text.parse::<f64>() {
         // `nan` parses, but it is a spelling of nothing.
         Ok(value) if !value.is_nan() => Some(value),
         _ if text.eq_ignore_ascii_case("true") => Some(1.0),
@@ -479,6 +523,39 @@ mod tests {
         }
         assert!(["", "NA", "NaN", "null", "None", "n/a"].into_iter().all(is_missing));
         assert!(!["0", "nano", "no"].into_iter().any(is_missing));
+    }
+
+    #[test]
+    fn numbers_keep_their_rows_whatever_pieces_they_come_in() {
+        let column = |cells: &[f64]| {
+            let mut numbers = Numbers::default();
+            cells.iter().enumerate().for_each(|(row, &value)| numbers.push(row, value));
+            numbers
+        };
+        let cells = [1_700_000_001.0, 52.520_000_1, 0.0, 3.0, -0.0, 5.0];
+        for cells in [&cells[..], &cells[..2], &cells[..3], &cells[2..], &[0.0; 3], &[]] {
+            let whole = column(cells);
+            let wanted = cells.iter().copied().enumerate().filter(|&(_, value)| value != 0.0);
+            assert!(whole.iter().eq(wanted), "{cells:?}");
+            for before in 0..=cells.len() {
+                let mut pieces = column(&cells[..before]);
+                pieces.append(&column(&cells[before..]), before);
+                assert_eq!(format!("{pieces:?}"), format!("{whole:?}"), "cut at {before}");
+            }
+        }
+        assert!(column(&cells[..2]).rows.is_empty(), "no zero, no rows to keep");
+    }
+
+    #[test]
+    fn numbers_beyond_single_precision_are_refused() {
+        let mut column = Column::numbers("x".into());
+        for value in [f64::INFINITY, f64::NAN, 1e39, -1e300] {
+            let text = column.push_number(0, value).unwrap_err().to_string();
+            assert!(text.contains("too large for 32 bits (beyond 3.4e38)"), "{text}");
+        }
+        let text = column.push(0, "1e39").unwrap_err().to_string();
+        assert!(text.contains("`1e39` is too large for 32 bits"), "{text}");
+        column.push(0, "-3.4e38").unwrap();
     }
 
     #[test]

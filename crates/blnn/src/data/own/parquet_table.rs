@@ -413,7 +413,9 @@ impl From<Fault> for Error {
 /// Decoded values of consecutive rows.
 enum Batch {
     Integers(Vec<i64>),
-    Numbers(Vec<f32>),
+    /// Apart from the doubles, because their texts differ: 0.1 as a double is 0.10000000149011612.
+    Singles(Vec<f32>),
+    Doubles(Vec<f64>),
     Texts(Vec<ByteArray>),
 }
 
@@ -442,16 +444,16 @@ impl Cursor {
             }
             ColumnReader::FloatColumnReader(reader) => {
                 let (values, there) = read(reader, most)?;
-                (Batch::Numbers(values), there)
+                (Batch::Singles(values), there)
             }
             ColumnReader::DoubleColumnReader(reader) => {
                 let (values, there) = read(reader, most)?;
-                (Batch::Numbers(values.into_iter().map(|v| v as f32).collect()), there)
+                (Batch::Doubles(values), there)
             }
             ColumnReader::BoolColumnReader(reader) => {
                 let (values, there) = read(reader, most)?;
                 let values = values.into_iter().map(|flag| f32::from(u8::from(flag)));
-                (Batch::Numbers(values.collect()), there)
+                (Batch::Singles(values.collect()), there)
             }
             ColumnReader::ByteArrayColumnReader(reader) => {
                 let (values, there) = read(reader, most)?;
@@ -462,16 +464,16 @@ impl Cursor {
     }
 
     /// The lists of the next rows, of which the first is row `row` of the file.
-    fn lists(&mut self, row: usize) -> Result<Vec<Vec<f32>>> {
+    fn lists(&mut self, row: usize) -> Result<Vec<Vec<f64>>> {
         let (values, defined, repeated) = match &mut self.reader {
-            ColumnReader::FloatColumnReader(reader) => read_lists(reader)?,
-            ColumnReader::DoubleColumnReader(reader) => {
+            ColumnReader::FloatColumnReader(reader) => {
                 let (values, defined, repeated) = read_lists(reader)?;
-                (values.into_iter().map(|v| v as f32).collect(), defined, repeated)
+                (values.into_iter().map(f64::from).collect(), defined, repeated)
             }
+            ColumnReader::DoubleColumnReader(reader) => read_lists(reader)?,
             _ => return Err(parse("has a column of a type that is not read")),
         };
-        let mut lists: Vec<Vec<f32>> = Vec::new();
+        let mut lists: Vec<Vec<f64>> = Vec::new();
         let mut values = values.into_iter();
         for (defined, repeated) in defined.into_iter().zip(repeated) {
             if repeated == 0 {
@@ -535,7 +537,8 @@ impl Batch {
     fn len(&self) -> usize {
         match self {
             Self::Integers(values) => values.len(),
-            Self::Numbers(values) => values.len(),
+            Self::Singles(values) => values.len(),
+            Self::Doubles(values) => values.len(),
             Self::Texts(values) => values.len(),
         }
     }
@@ -544,7 +547,8 @@ impl Batch {
     fn for_each(&self, mut see: impl FnMut(&str) -> Result<()>) -> Result<()> {
         match self {
             Self::Integers(values) => values.iter().try_for_each(|v| see(&v.to_string())),
-            Self::Numbers(values) => values.iter().try_for_each(|v| see(&v.to_string())),
+            Self::Singles(values) => values.iter().try_for_each(|v| see(&v.to_string())),
+            Self::Doubles(values) => values.iter().try_for_each(|v| see(&v.to_string())),
             Self::Texts(values) => values.iter().try_for_each(|v| see(text(v)?)),
         }
     }
@@ -552,9 +556,9 @@ impl Batch {
     fn push_to(&self, column: &mut Column, row: &mut usize) -> Result<()> {
         for place in 0..self.len() {
             let pushed = match self {
-                Self::Integers(values) => column.push_number(*row, values[place] as f32),
-                Self::Numbers(values) if values[place].is_nan() => Err(column.missing("NaN")),
-                Self::Numbers(values) => column.push_number(*row, values[place]),
+                Self::Integers(values) => column.push_number(*row, values[place] as f64),
+                Self::Singles(values) => push_fraction(column, *row, f64::from(values[place])),
+                Self::Doubles(values) => push_fraction(column, *row, values[place]),
                 Self::Texts(values) => column.push(*row, text(&values[place])?),
             };
             *row += 1;
@@ -562,6 +566,14 @@ impl Batch {
         }
         Ok(())
     }
+}
+
+/// Adds a number to a column, where data frames write NaN for no value.
+fn push_fraction(column: &mut Column, row: usize, value: f64) -> Result<()> {
+    if value.is_nan() {
+        return Err(column.missing("NaN"));
+    }
+    column.push_number(row, value)
 }
 
 /// Adds edges; integers of nineteen digits go the way of texts, as they do elsewhere.

@@ -186,6 +186,23 @@ mod tests {
         }
     }
 
+    /// Means and scales were once kept in single precision.
+    #[test]
+    fn the_scales_of_older_runs_are_read() {
+        let files = Files::new();
+        let kept = r#"{"features": [{"name": "age", "from": "number", "column": "age",
+                       "mean": 3.2, "scale": 3.1874754}]}"#;
+        let old = files.again(Some("nodes.csv"), &serde_json::from_str(kept).unwrap()).unwrap();
+        let new = files.learned(Some("nodes.csv"), None);
+        let ages = |loaded: &Loaded| match loaded.graph.features() {
+            Features::Dense(x) => [0, 1, 2, 3, 4].map(|node| x.get(node, 0)),
+            Features::Sparse(_) => panic!("dense"),
+        };
+        for (old, new) in ages(&old).into_iter().zip(ages(&new)) {
+            assert!((old - new).abs() < 1e-6, "{old} {new}");
+        }
+    }
+
     #[test]
     fn degrees_of_a_new_graph_are_measured_with_the_old_scale() {
         let files = Files::new();
