@@ -43,6 +43,39 @@ fn unknown_keys_and_methods_suggest_known_ones() {
     assert!(stderr.contains("bgrl-noisy"), "{stderr}");
 }
 
+/// Else times, weights and kinds would be nodes of another graph, without a word.
+#[test]
+fn edges_whose_first_column_is_no_end_name_the_flags() {
+    let folder = tempfile::tempdir().unwrap();
+    let info = || {
+        let mut command = blnn(folder.path());
+        command.args(["datasets", "info", "--edges", "e.csv"]);
+        command
+    };
+    for (text, wanted) in [
+        ("0.5,1,2\n0.25,2,3\n", "e.csv: `column 1` holds fractions"),
+        ("date,who,whom\n2020-01-31,a,b\n2020-02-01,b,c\n", "e.csv: `date` holds dates"),
+        ("kind,who,whom\nlikes,ann,bob\nknows,bob,cy\n", "has no id in common with the two"),
+    ] {
+        fs::write(folder.path().join("e.csv"), text).unwrap();
+        let stderr = refusal(&mut info());
+        assert!(stderr.contains(wanted), "{stderr}");
+        assert!(stderr.contains("--source-column 2 --target-column 3"), "{stderr}");
+        let told = finish(info().args(["--source-column", "2", "--target-column", "3"]));
+        assert_eq!(told.0, 0, "{}", told.2);
+    }
+    for text in [
+        "timestamp,sender,receiver\n5,1,2\n6,2,3\n",
+        "type,head,tail\nlikes,ann,bob\nknows,bob,cy\n",
+        "who,whom,type,timestamp\n1,2,likes,5\n2,3,knows,6\n",
+        "user,item,rating\n101,3,5\n102,5,3\n",
+    ] {
+        fs::write(folder.path().join("e.csv"), text).unwrap();
+        let (code, _, stderr) = finish(&mut info());
+        assert_eq!(code, 0, "{text}: {stderr}");
+    }
+}
+
 #[test]
 fn a_missing_or_broken_config_is_named() {
     let folder = tempfile::tempdir().unwrap();

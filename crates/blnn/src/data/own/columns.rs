@@ -23,6 +23,19 @@ const ENDS: [[&str; 2]; 14] = [
     [":start_id", ":end_id"],
 ];
 
+/// What the two ends of an edge are to each other; they may be called so, or with one of
+/// [`ID_FORMS`] behind.
+const ROLES: [[&str; 2]; 5] = [
+    ["sender", "receiver"],
+    ["head", "tail"],
+    ["follower", "followee"],
+    ["citing", "cited"],
+    ["parent", "child"],
+];
+
+/// What is put behind a role. Ids go before names, which two nodes may share.
+const ID_FORMS: [&str; 3] = ["_id", "id", ""];
+
 /// Names of the column with the nodes' ids.
 const IDS: [&str; 7] = ["id", "node_id", "nodeid", "node", "node_name", ":id", "key"];
 
@@ -37,8 +50,15 @@ fn position(names: &[String], wanted: &str) -> Option<usize> {
 
 /// The columns that hold source and target by their names.
 pub(super) fn find_ends(names: &[String]) -> Option<[usize; 2]> {
-    ENDS.iter()
-        .find_map(|[source, target]| Some([position(names, source)?, position(names, target)?]))
+    let pair =
+        |[source, target]: [&str; 2]| Some([position(names, source)?, position(names, target)?]);
+    let role = |roles: [&str; 2]| {
+        ID_FORMS.iter().find_map(|form| {
+            let [source, target] = roles.map(|role| format!("{role}{form}"));
+            pair([&source, &target])
+        })
+    };
+    ENDS.into_iter().find_map(pair).or_else(|| ROLES.into_iter().find_map(role))
 }
 
 /// The column that holds the ids by its name. A first column such as `user_id` goes before `name`,
@@ -103,6 +123,22 @@ mod tests {
         assert_eq!(find_ends(&names(&["", "Source", "Target"])), Some([1, 2]));
         assert_eq!(find_ends(&names(&["to", "weight", "from"])), Some([2, 0]));
         assert_eq!(find_ends(&names(&["source", "dst"])), None);
+        for ends in [
+            ["sender", "receiver"],
+            ["Sender ID", "Receiver ID"],
+            ["senderId", "receiverId"],
+            ["head", "tail"],
+            ["follower_id", "followee_id"],
+            ["citing", "cited"],
+            ["parent", "child"],
+        ] {
+            let [source, target] = ends;
+            assert_eq!(find_ends(&names(&["timestamp", source, target])), Some([1, 2]), "{ends:?}");
+            assert_eq!(find_ends(&names(&[target, "type", source])), Some([2, 0]), "{ends:?}");
+        }
+        assert_eq!(find_ends(&names(&["head", "tail", "head_id", "tail_id"])), Some([2, 3]));
+        assert_eq!(find_ends(&names(&["sender_id", "receiver"])), None);
+        assert_eq!(find_ends(&names(&["parent", "child", "from", "to"])), Some([2, 3]));
         assert_eq!(find_id(&names(&["name", "Node ID"])), Some(1));
         assert_eq!(find_id(&names(&["age", "topic"])), None);
         for ids in ["user_id", "User ID", "userId", "paperID"] {

@@ -11,6 +11,7 @@ use super::ids::whole_number;
 use super::record::{Separator, Split, split};
 use super::text_edges::TextEdges;
 use super::text_table::{Pieces, Record, TextTable, cut};
+use super::weight_column::NoEnd;
 use super::{header, weight_column};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -47,11 +48,34 @@ pub(crate) fn layout(table: &mut TextTable<'_>, columns: &ColumnNames) -> Result
         return Err(Error::new(ErrorKind::Parse, message));
     }
     let is_guess = columns.target.is_none() && find_ends(names).is_none() && target == source + 1;
-    if is_guess && weight_column::is_between(table.sample(), source) {
-        return Err(weight_between(table, source));
+    if is_guess {
+        check_guess(table, source, columns.source.is_some())?;
     }
     let (width, separator) = (table.width(), table.separator());
     Ok(Layout { ends: [source, target], width, separator })
+}
+
+/// Refuses the column `source` and the next one as the ends where one of them hardly is.
+fn check_guess(table: &TextTable<'_>, source: usize, is_told: bool) -> Result<()> {
+    if weight_column::is_between(table.sample(), source) {
+        return Err(weight_between(table, source));
+    }
+    let name = table.header().and_then(|names| names.get(source)).map(String::as_str);
+    match weight_column::before_ends(name, table.sample(), source) {
+        Some(why) if !is_told => Err(no_end(table, source, why)),
+        _ => Ok(()),
+    }
+}
+
+fn no_end(table: &TextTable<'_>, source: usize, why: NoEnd) -> Error {
+    let (name, why, first) = (table.column_name(source), why.reason(), source + 1);
+    let (second, third) = (first + 1, first + 2);
+    let message = format!(
+        "`{name}` {why} and would be an end of every edge; tell the ends, as with --source-column \
+         {second} --target-column {third}, or with --source-column {first} --target-column {second} \
+         if it is one"
+    );
+    Error::new(ErrorKind::Parse, message)
 }
 
 fn weight_between(table: &TextTable<'_>, source: usize) -> Error {
@@ -234,6 +258,11 @@ mod tests {
             "u,v,note\n1,2,\"a, b\"\n\n2,3,\n",
             "1,2,0.5\n2,3,0.5\n",
             ",who,whom\n0,1,2\n1,2,3\n",
+            "timestamp,sender,receiver\n1700000000,1,2\n1700000060,2,3\n",
+            "timestamp,sender_id,receiver_id\n5,1,2\n6,2,3\n",
+            "type,head,tail\nlikes,1,2\nknows,2,3\n",
+            "who,whom,rating\n1,2,5\n2,3,1\n",
+            "who,whom,type,timestamp\n1,2,likes,5\n2,3,knows,6\n",
         ] {
             assert_eq!(edges(text, &none).unwrap(), wanted, "{text}");
         }
@@ -255,6 +284,24 @@ mod tests {
     }
 
     #[test]
+    fn dates_before_ids_are_what_they_are_told_to_be() {
+        let text = "date,who,whom\n2020-01-31,ann,bob\n2020-02-01,bob,cy\n";
+        let wanted = [pair("ann", "bob"), pair("bob", "cy")];
+        assert_eq!(edges(text, &columns(Some("2"), Some("3"))).unwrap(), wanted);
+        let days = [pair("2020-01-31", "ann"), pair("2020-02-01", "bob")];
+        assert_eq!(edges(text, &columns(Some("1"), Some("2"))).unwrap(), days);
+        assert_eq!(edges(text, &columns(Some("date"), None)).unwrap(), days);
+    }
+
+    #[test]
+    fn edges_between_two_kinds_of_nodes_need_no_flags() {
+        let users = edges("user,item,rating\nann,7,5\nbob,5,3\n", &ColumnNames::default());
+        assert_eq!(users.unwrap(), [pair("ann", "7"), pair("bob", "5")]);
+        let numbers = edges("user,item,rating\n101,3,5\n102,5,3\n", &ColumnNames::default());
+        assert_eq!(numbers.unwrap(), [pair("101", "3"), pair("102", "5")]);
+    }
+
+    #[test]
     fn odd_ids_in_the_middle_change_nothing_before_them() {
         let text = "source,target\n1,2\n007,1\n\"x,1\",2\n-5,1\n";
         let wanted = [pair("1", "2"), pair("007", "1"), pair("x,1", "2"), pair("-5", "1")];
@@ -271,6 +318,11 @@ mod tests {
             ("a,b\n1,2\n", &columns(Some("a"), Some("a")), "both ends"),
             ("a,0.5,b\nb,1,c\n", &none, "`column 2` holds numbers and stands between two"),
             ("who;rating;whom\nann;5;bob\nbob;3;cy\n", &none, "--target-column 3, or"),
+            ("0.5,1,2\n0.25,2,3\n", &none, "`column 1` holds fractions and would be an end"),
+            ("date,who,whom\n2020-01-31,a,b\n2020-02-01,b,c\n", &none, "`date` holds dates"),
+            ("time,who,whom\n5,1,2\n6,2,3\n", &none, "`time` holds no ids by its name"),
+            (",kind,who,whom\n0,x,a,b\n1,y,b,c\n", &none, "`kind` has no id in common with"),
+            (",kind,who,whom\n0,x,a,b\n1,y,b,c\n", &none, "--source-column 3 --target-column 4,"),
             ("source,target\n1,2\n", &columns(Some("sorce"), None), "did you mean `source`?"),
         ] {
             let text = edges(text, columns).unwrap_err().to_string();

@@ -1,9 +1,9 @@
 //! Whether the first line of a table is its header.
 //!
-//! Names that are told or known decide, and numbers do: a column of numbers has a header if its
-//! first cell is none. What is left are tables of texts only, where a header differs from data by
-//! what it does not do: its names do not come again. There the reading is a guess, and the user is
-//! told of it together with the flag that decides.
+//! Names that are told or known decide, and numbers and dates do: a column of them has a header if
+//! its first cell is none. What is left are tables of texts only, where a header differs from data
+//! by what it does not do: its names do not come again. There the reading is a guess, and the user
+//! is told of it together with the flag that decides.
 
 use std::collections::HashMap;
 
@@ -11,6 +11,7 @@ use super::ColumnNames;
 use super::columns::{find_ends, find_id, plain, told};
 use super::known::Known;
 use super::node_table::{is_missing, number};
+use super::weight_column::is_date;
 
 /// How the first record is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +106,7 @@ pub(crate) fn of_nodes(
     }
 }
 
-/// The reading where flags, known names or numbers leave no doubt.
+/// The reading where flags, known names, numbers or dates leave no doubt.
 fn surely<'n>(
     first: &[String],
     rest: &[Vec<String>],
@@ -129,11 +130,10 @@ fn surely<'n>(
     if knows || nameless {
         return Some(Reading::Header);
     }
-    let numbers = numeric(rest, first.len());
-    let heads = |place: usize| {
-        numbers[place] && number(&first[place]).is_none() && !is_missing(&first[place])
-    };
-    let is_data = (0..first.len()).any(|place| numbers[place] && number(&first[place]).is_some());
+    let measured = measured(rest, first.len());
+    let heads =
+        |place: usize| measured[place] && !is_measure(&first[place]) && !is_missing(&first[place]);
+    let is_data = (0..first.len()).any(|place| measured[place] && is_measure(&first[place]));
     match ((0..first.len()).any(heads), is_data) {
         (true, false) => Some(Reading::Header),
         (false, true) if !is_word(&first[0]) => Some(Reading::Data),
@@ -141,12 +141,15 @@ fn surely<'n>(
     }
 }
 
-/// Which columns hold numbers in every record.
-fn numeric(rest: &[Vec<String>], width: usize) -> Vec<bool> {
-    let is_number =
-        |row: &Vec<String>, place: usize| row.get(place).is_some_and(|c| number(c).is_some());
-    let all = |place| !rest.is_empty() && rest.iter().all(|row| is_number(row, place));
+/// Which columns hold numbers or dates in every record.
+fn measured(rest: &[Vec<String>], width: usize) -> Vec<bool> {
+    let is_one = |row: &Vec<String>, place: usize| row.get(place).is_some_and(|c| is_measure(c));
+    let all = |place| !rest.is_empty() && rest.iter().all(|row| is_one(row, place));
     (0..width).map(all).collect()
+}
+
+fn is_measure(cell: &str) -> bool {
+    number(cell).is_some() || is_date(cell)
 }
 
 /// A guess about edges between texts: an edge whose two ends occur nowhere else is rare in most
@@ -223,6 +226,8 @@ mod tests {
             ("Paper A,Paper B\n1,2\n2,3", Header),
             ("who,whom,weight\nann,bob,0.5\ncy,di,1", Header),
             (",who,whom\n0,ann,bob", Header),
+            ("date,who,whom\n2020-01-31,ann,bob\n2020-02-01,bob,cy", Header),
+            ("2020-01-31,ann,bob\n2020-02-01,cy,di", Data),
             ("ann,bob,0.5\ncy,di,1", Data),
             ("1,2\n2,3", Data),
             ("ann,bob\nbob,cy", Data),
