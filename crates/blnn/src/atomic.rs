@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Error, Result};
@@ -18,7 +18,8 @@ const ABANDONED: Duration = Duration::from_hours(1);
 /// The bytes go to a temporary file in the same folder, are forced to the disk, and the temporary
 /// file is then renamed over `path`. If anything fails (the folder cannot be written to, the disk
 /// is full, `write` itself returns an error) the temporary file is removed and whatever was at
-/// `path` before stays as it was.
+/// `path` before stays as it was. Of a symbolic link the file is replaced that it leads to; a
+/// device or a pipe cannot be replaced and is written into.
 ///
 /// # Errors
 /// If the folder is missing or not writable, the disk is full, or `write` fails.
@@ -37,7 +38,33 @@ pub fn replace(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
 ) -> Result<()> {
-    replace_in(folder_of(path), path, write).map_err(|e| Error::io("write", path, e))
+    let written = if is_special(path) {
+        write_into(path, write)
+    } else {
+        let file = behind_links(path);
+        replace_in(folder_of(&file), &file, write)
+    };
+    written.map_err(|e| Error::io("write", path, e))
+}
+
+/// Whether `path` is a device, a pipe or a socket.
+fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir())
+}
+
+fn write_into(
+    path: &Path,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut out = BufWriter::new(File::options().write(true).open(path)?);
+    write(&mut out)?;
+    out.flush()
+}
+
+/// The file that a symbolic link leads to; any other path as it is.
+fn behind_links(path: &Path) -> PathBuf {
+    let led = path.is_symlink().then(|| path.canonicalize().ok()).flatten();
+    led.unwrap_or_else(|| path.to_owned())
 }
 
 fn replace_in(
@@ -111,6 +138,20 @@ mod tests {
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
         entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_stay_and_devices_are_written_into() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        replace(&link, |out| out.write_all(b"new")).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        replace(Path::new("/dev/null"), |out| out.write_all(b"gone")).unwrap();
+        assert!(is_special(Path::new("/dev/null")), "still the device");
     }
 
     #[test]
