@@ -14,6 +14,7 @@ const ALIGNMENT: usize = 64;
 /// The type of the values, little-endian throughout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dtype {
+    F16,
     F32,
     F64,
     Bool,
@@ -45,10 +46,11 @@ impl Dtype {
         }
         let code = descr.trim_start_matches(['<', '|', '=']);
         let unknown = || {
-            let known = "float32, float64, bool, integers or unicode text";
+            let known = "float16, float32, float64, bool, integers or unicode text";
             parse(format!("dtype {descr} is not supported; save the array as {known}"))
         };
         Ok(match code {
+            "f2" => Self::F16,
             "f4" => Self::F32,
             "f8" => Self::F64,
             "b1" => Self::Bool,
@@ -77,7 +79,7 @@ impl Dtype {
     fn width(self) -> usize {
         match self {
             Self::Bool | Self::I8 | Self::U8 => 1,
-            Self::I16 | Self::U16 => 2,
+            Self::F16 | Self::I16 | Self::U16 => 2,
             Self::F32 | Self::I32 | Self::U32 => 4,
             Self::F64 | Self::I64 | Self::U64 | Self::Object => 8,
             Self::Text { chars } => 4 * chars,
@@ -87,6 +89,7 @@ impl Dtype {
 
     fn descr(self) -> String {
         match self {
+            Self::F16 => "<f2".into(),
             Self::F32 => "<f4".into(),
             Self::F64 => "<f8".into(),
             Self::Bool => "|b1".into(),
