@@ -218,8 +218,9 @@ fn rows(
     if let Some(available) = available.filter(|available| available.bytes < peak) {
         let narrower = estimate::narrower(&subject.sizes, plan, extras, available.bytes)?;
         let [hidden, embedding, predictor] = narrower.widths;
+        let even = if narrower.peak > available.bytes { "even " } else { "" };
         let line = format!(
-            "with --set hidden_width={hidden} --set embedding_width={embedding} --set \
+            "{even}with --set hidden_width={hidden} --set embedding_width={embedding} --set \
              predictor_width={predictor}: about {}",
             bytes(narrower.peak)
         );

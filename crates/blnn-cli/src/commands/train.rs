@@ -12,7 +12,7 @@ use blnn_kernels::Threads;
 use super::train_summary::{self, Written};
 use super::train_words::{named, resume_command};
 use crate::args::{SettingArgs, TrainArgs};
-use crate::commands::{dataset_name, preset_name, report};
+use crate::commands::{dataset_name, load_graph, preset_name, report};
 use crate::output::{INTERRUPTED, note};
 use crate::own_graph::LoadedGraph;
 use crate::progress::Progress;
@@ -21,6 +21,7 @@ use crate::scoring::Scoring;
 pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let (plan, root) = resolve(args)?;
     if args.print_config {
+        check_name(args)?;
         write!(io::stdout(), "{}", plan.to_toml())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -44,6 +45,16 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let written = Written { saved, report: page.flatten(), unscored };
     train_summary::print(args, &folder, &outcome, &written)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a graph that nothing is known of, without reading one: settings of a misspelt name would
+/// be those of no data set.
+fn check_name(args: &TrainArgs) -> blnn::Result<()> {
+    let name = named(args);
+    if args.own.edges.is_none() && data::find(name).is_none() && !Path::new(name).exists() {
+        load_graph(name, args.machine.data_dir.as_deref())?;
+    }
+    Ok(())
 }
 
 /// Trains to the end or to an interruption. The folder remembers where the graph came from.

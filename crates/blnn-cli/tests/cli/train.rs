@@ -166,6 +166,9 @@ fn resolved_settings_can_be_printed_and_used_again() {
     let (_, second, stderr) = finish(blnn(folder.path()).args(command));
     assert_eq!(first, second, "{stderr}");
     assert_eq!(names(folder.path()), ["mine.toml"], "nothing was trained");
+    let (code, stdout, stderr) = finish(&mut train(folder.path(), &["phtoo", "--print-config"]));
+    assert_eq!((code, stdout.as_str()), (2, ""), "{stderr}");
+    assert!(stderr.contains("did you mean `photo`?"), "{stderr}");
 }
 
 #[test]
@@ -265,14 +268,14 @@ fn few_features_are_not_called_a_collapse() {
         (0..nodes).map(|i| [(i + 1) % nodes, (i * 7 + 3) % nodes]).collect();
     let features: Vec<[f64; 2]> =
         (0..nodes).map(|i| [(i as f64 * 1.7).sin(), (i as f64 * 0.3).cos()]).collect();
-    let mask = vec![true; nodes];
+    let third = |which: usize| (0..nodes).map(|i| i % 3 == which).collect::<Vec<bool>>();
     let graph = serde_json::json!({
         "features": features,
         "labels": vec![0; nodes],
         "links": links,
-        "train_masks": [mask],
-        "val_masks": [mask],
-        "test_mask": mask,
+        "train_masks": [third(0)],
+        "val_masks": [third(1)],
+        "test_mask": third(2),
     });
     std::fs::write(folder.path().join("two.json"), graph.to_string()).unwrap();
     let command = ["train", "two.json", "--epochs", "60", "--out", "run", "--no-report"];
@@ -286,14 +289,14 @@ fn few_features_are_not_called_a_collapse() {
 /// A ring whose nodes all look alike, so that they cannot but share one embedding.
 fn ring_of_equals(nodes: usize) -> String {
     let links: Vec<[usize; 1]> = (0..nodes).map(|i| [(i + 1) % nodes]).collect();
-    let mask = vec![true; nodes];
+    let third = |which: usize| (0..nodes).map(|i| i % 3 == which).collect::<Vec<bool>>();
     let graph = serde_json::json!({
         "features": vec![[1.0, 2.0, 3.0]; nodes],
         "labels": vec![0; nodes],
         "links": links,
-        "train_masks": [mask],
-        "val_masks": [mask],
-        "test_mask": mask,
+        "train_masks": [third(0)],
+        "val_masks": [third(1)],
+        "test_mask": third(2),
     });
     graph.to_string()
 }

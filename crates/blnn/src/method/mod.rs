@@ -49,7 +49,8 @@ pub(crate) fn constant(plan: &Plan) -> f64 {
 /// Refuses a graph that lacks what the method needs of it.
 pub(crate) fn check(method: Method, graph: &Graph) -> Result<()> {
     if graph.entries() == 0 {
-        let message = "the graph has no edges, so there is nothing to learn from neighbours";
+        let message = "the graph has no edges, and every method here learns through them; check \
+                       that the ids of its edges are those of its nodes";
         return Err(Error::new(ErrorKind::Shape, message).at(graph.name()));
     }
     if method == Method::BgrlClean {
