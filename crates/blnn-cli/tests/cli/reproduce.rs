@@ -254,12 +254,13 @@ fn records_are_reported_where_the_data_are_not() {
         command.arg("reproduce").args(arguments);
         command.args(["--out", "out", "--records", "kept", "--datasets", "photo"]);
         command.env("BLNN_DATA_DIR", folder.path()).env("XDG_CACHE_HOME", folder.path());
-        succeed(&mut command).0
+        let (stdout, stderr) = succeed(&mut command);
+        stdout + &stderr
     };
     let stdout = report(&["classification", "--methods", "bgrl"]);
     assert!(stdout.contains("93.25") && stdout.contains("92.75"), "{stdout}");
     assert!(stdout.contains("Note: 1 of 1 runs: made up."), "{stdout}");
-    assert!(!stdout.contains("is not here"), "{stdout}");
+    assert!(!stdout.contains("photo.npz is not here"), "{stdout}");
     // What is not on record cannot be trained, and neither table nor figure pretends otherwise.
     let stdout = report(&["classification", "map", "--seeds", "2"]);
     assert!(stdout.contains("93.25"), "{stdout}");
