@@ -342,7 +342,7 @@ unsafe fn round_kernel<S: Simd>(rows: &[f32], out: &mut [f32]) {
     assert_eq!(rows.len(), out.len(), "round: lengths");
     for (row, out) in rows.chunks_exact(PANEL).zip(out.chunks_exact_mut(PANEL)) {
         // SAFETY: a row holds PANEL floats.
-        unsafe { Wide::<S>::load(row.as_ptr()).map(|v| S::round16(v)).store(out.as_mut_ptr()) };
+        unsafe { Wide::<S>::load(row.as_ptr()).round().store(out.as_mut_ptr()) };
     }
 }
 

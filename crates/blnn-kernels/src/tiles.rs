@@ -221,15 +221,22 @@ unsafe fn pair_kernel<S: Simd>(rows: &[f32], tiles: &mut [f32]) {
     let (left, right) = tiles.split_at_mut(TILE);
     let slots = left.chunks_exact_mut(WORDS).zip(right.chunks_exact_mut(WORDS));
     for (j, (left, right)) in slots.enumerate() {
-        let row = |i: usize| rows.get(i * PANEL..(i + 1) * PANEL);
         // SAFETY: a row holds PANEL floats, `left` and `right` WORDS words each.
         unsafe {
-            let load = |row: Option<&[f32]>| match row {
-                Some(row) => Wide::<S>::load(row.as_ptr()).map(|v| S::round16(v)),
-                None => Wide::zero(),
-            };
-            let words = load(row(j)).zip(load(row(j + WORDS)), |low, high| S::pair16(low, high));
-            words.store_halves(left.as_mut_ptr(), right.as_mut_ptr());
+            let (low, high) = (rounded_row::<S>(rows, j), rounded_row::<S>(rows, j + WORDS));
+            low.pair(high).store_halves(left.as_mut_ptr(), right.as_mut_ptr());
+        }
+    }
+}
+
+/// Row `i` of a panel, rounded, or zeros beyond the last.
+#[inline(always)]
+unsafe fn rounded_row<S: Simd>(rows: &[f32], i: usize) -> Wide<S> {
+    // SAFETY: the caller promises a CPU with the instructions of `S`; a row holds PANEL floats.
+    unsafe {
+        match rows.get(i * PANEL..(i + 1) * PANEL) {
+            Some(row) => Wide::<S>::load(row.as_ptr()).round(),
+            None => Wide::zero(),
         }
     }
 }

@@ -82,6 +82,27 @@ impl<S: Simd> Wide<S> {
         }
     }
 
+    /// The nearest bfloat16 of each value. No closure like those of [`Wide::map`]: one of this size
+    /// is not inlined, and then every instruction becomes a call.
+    #[inline(always)]
+    pub(crate) unsafe fn round(mut self) -> Self {
+        for v in 0..registers::<S>() {
+            // SAFETY: the caller promises a CPU with the instructions of `S`.
+            self.0[v] = unsafe { S::round16(self.0[v]) };
+        }
+        self
+    }
+
+    /// Words of the rounded values of two rows: those of this one below those of `high`.
+    #[inline(always)]
+    pub(crate) unsafe fn pair(mut self, high: Self) -> Self {
+        for v in 0..registers::<S>() {
+            // SAFETY: the caller promises a CPU with the instructions of `S`.
+            self.0[v] = unsafe { S::pair16(self.0[v], high.0[v]) };
+        }
+        self
+    }
+
     #[inline(always)]
     pub(crate) unsafe fn store_scaled(self, scale: f32, p: *mut f32) {
         // SAFETY: as for `store`.

@@ -58,9 +58,9 @@ impl Simd for Avx2 {
             let up = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
             let no_number = _mm256_or_si256(bits, _mm256_set1_epi32(QUIET as i32));
             let upper = _mm256_set1_epi32(UPPER_HALF as i32);
-            let [up, no_number] =
-                [up, no_number].map(|bits| _mm256_castsi256_ps(_mm256_and_si256(bits, upper)));
-            _mm256_blendv_ps(up, no_number, _mm256_cmp_ps::<_CMP_UNORD_Q>(v, v))
+            let [up, no_number] = [_mm256_castsi256_ps(up), _mm256_castsi256_ps(no_number)];
+            let nearest = _mm256_blendv_ps(up, no_number, _mm256_cmp_ps::<_CMP_UNORD_Q>(v, v));
+            _mm256_and_ps(nearest, _mm256_castsi256_ps(upper))
         };
         pair16(low: __m256, high: __m256) -> __m256 = {
             let low = _mm256_srli_epi32::<16>(_mm256_castps_si256(low));
@@ -101,9 +101,9 @@ impl Simd for Avx512 {
             let up = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
             let no_number = _mm512_or_si512(bits, _mm512_set1_epi32(QUIET as i32));
             let upper = _mm512_set1_epi32(UPPER_HALF as i32);
-            let [up, no_number] =
-                [up, no_number].map(|bits| _mm512_castsi512_ps(_mm512_and_si512(bits, upper)));
-            _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_UNORD_Q>(v, v), up, no_number)
+            let is_number = _mm512_cmp_ps_mask::<_CMP_ORD_Q>(v, v);
+            let nearest = _mm512_mask_mov_epi32(no_number, is_number, up);
+            _mm512_castsi512_ps(_mm512_and_si512(nearest, upper))
         };
         pair16(low: __m512, high: __m512) -> __m512 = {
             let low = _mm512_srli_epi32::<16>(_mm512_castps_si512(low));
