@@ -81,11 +81,13 @@ impl Panels16 {
 
     /// Takes over rows of another matrix as those from `first` on, rounded.
     pub(crate) fn copy_from(&mut self, first: usize, x: &RowsRef<'_>) {
-        for p in 0..x.panels() {
-            let start = p * self.panel_words() + first * WORDS;
-            let words = &mut self.words.data_mut()[start..][..x.rows() * WORDS];
-            pack_rows(x.panel(p), words);
-        }
+        (0..x.panels()).for_each(|p| self.copy_block(p, first, x.panel(p)));
+    }
+
+    /// Takes over rows of a panel as those from `first` on, rounded.
+    pub(crate) fn copy_block(&mut self, p: usize, first: usize, rows: &[f32]) {
+        let start = p * self.panel_words() + first * WORDS;
+        pack_rows(rows, &mut self.words.data_mut()[start..][..rows.len() / 2]);
     }
 
     /// The matrix whose contents are in `buffer`, which has the shape [`Panels16::buffer_shape`].

@@ -4,11 +4,13 @@
 //! matrix unit where there is one, otherwise with the `f32` kernels on rounded operands. Only the
 //! order of the sums differs.
 
+use std::ops::Range;
+
 use crate::bf16::{Panels16, View16, round_rows};
 use crate::panels::{PANEL, Panels, RowsMut, RowsRef};
 use crate::par::Threads;
 use crate::product::{self, Store};
-use crate::tiles::Packed;
+use crate::tiles::{Block, Packed};
 
 /// Runs a function of `tiles` with the registers of an arithmetic.
 macro_rules! with_tiles {
@@ -166,6 +168,38 @@ impl Operand {
         self.prepared(x)
     }
 
+    /// Prepares a matrix of so many rows that `write(panel, rows, values)` computes. On a matrix
+    /// unit it is written block by block and never stored as floats; otherwise `plain` holds it.
+    ///
+    /// # Panics
+    /// If `plain` has fewer rows.
+    #[track_caller]
+    pub fn fill<'a>(
+        &'a mut self,
+        rows: usize,
+        plain: &'a mut Panels,
+        uses: Uses,
+        mut write: impl FnMut(usize, Range<usize>, &mut [f32]),
+    ) -> Prepared<'a> {
+        if self.arithmetic.uses_tiles() {
+            self.make_room(rows, plain.panels(), uses);
+            let mut block = Block([0.0; PANEL * PANEL]);
+            for p in 0..plain.panels() {
+                for first in (0..rows).step_by(PANEL) {
+                    let part = first..(first + PANEL).min(rows);
+                    let values = &mut block.0[..part.len() * PANEL];
+                    write(p, part, values);
+                    self.pack_block(p, first, values, uses);
+                }
+            }
+            return self.prepared(plain.rows_ref(0..rows));
+        }
+        for p in 0..plain.panels() {
+            write(p, 0..rows, &mut plain.panel_mut(p)[..rows * PANEL]);
+        }
+        self.prepare(plain.rows_ref(0..rows), uses)
+    }
+
     /// Prepares weights for products on tiles, with zeros in place of the rows that are not kept.
     ///
     /// # Panics
@@ -196,11 +230,8 @@ impl Operand {
     }
 
     fn pack(&mut self, x: &RowsRef<'_>, uses: Uses) {
+        self.make_room(x.rows(), x.panels(), uses);
         if uses.rows {
-            let (rows, cols) = (x.rows().next_multiple_of(PANEL), x.panels() * PANEL);
-            if self.rows.rows() < rows || self.rows.cols() != cols {
-                self.rows = Panels16::zeros(rows, cols);
-            }
             self.rows.copy_from(0, x);
         }
         if uses.right {
@@ -208,6 +239,35 @@ impl Operand {
         }
         if uses.turned {
             self.turned.turn(x);
+        }
+    }
+
+    /// Gives the packed forms room for a matrix.
+    fn make_room(&mut self, rows: usize, panels: usize, uses: Uses) {
+        if uses.rows {
+            let (rows, cols) = (rows.next_multiple_of(PANEL), panels * PANEL);
+            if self.rows.rows() < rows || self.rows.cols() != cols {
+                self.rows = Panels16::zeros(rows, cols);
+            }
+        }
+        if uses.right {
+            self.pairs.shape(rows, panels);
+        }
+        if uses.turned {
+            self.turned.shape(rows, panels);
+        }
+    }
+
+    /// Packs at most 32 rows of a panel from row `first` on, a multiple of 32.
+    fn pack_block(&mut self, p: usize, first: usize, rows: &[f32], uses: Uses) {
+        if uses.rows {
+            self.rows.copy_block(p, first, rows);
+        }
+        if uses.right {
+            self.pairs.pair_group(p, first / PANEL, rows);
+        }
+        if uses.turned {
+            self.turned.turn_group(p, first / PANEL, rows);
         }
     }
 }
@@ -236,6 +296,68 @@ pub fn product(a: &Prepared<'_>, b: &Prepared<'_>, out: &mut RowsMut<'_>, store:
     } else {
         product::product_rows(&a.floats(), &b.floats(), out, store);
     }
+}
+
+/// Hands `A · B` to `each(panel, rows, values)`, which may change the values. On a matrix unit that
+/// is block by block, while a block is in the nearest cache; otherwise `plain` holds the product.
+/// `a` was prepared as rows and `b` as weights, in one arithmetic.
+///
+/// # Panics
+/// If the shapes disagree.
+#[track_caller]
+pub fn product_each(
+    a: &Prepared<'_>,
+    b: &Prepared<'_>,
+    plain: &mut Panels,
+    mut each: impl FnMut(usize, Range<usize>, &mut [f32]),
+) {
+    let (arithmetic, rows) = (same(a, b), a.plain.rows());
+    if arithmetic.uses_tiles() {
+        let whole = 0..rows.next_multiple_of(PANEL);
+        let take = |p: usize, first: usize, sums: &mut [f32]| {
+            let part = first..(first + PANEL).min(rows);
+            let values = &mut sums[..part.len() * PANEL];
+            each(p, part, values);
+        };
+        let (a, b) = (a.buffers.rows.view(), &b.buffers.pairs);
+        with_tiles!(arithmetic, product_blocks(a, whole, b, take));
+    } else {
+        product::product_rows(
+            &a.floats(),
+            &b.floats(),
+            &mut plain.rows_mut(0..rows),
+            Store::Overwrite,
+        );
+        for p in 0..plain.panels() {
+            each(p, 0..rows, &mut plain.panel_mut(p)[..rows * PANEL]);
+        }
+    }
+}
+
+/// Prepares `A · B` for the given uses, after `each` has changed it as in [`product_each`].
+///
+/// # Panics
+/// If the shapes disagree.
+#[track_caller]
+pub fn product_prepared<'a>(
+    a: &Prepared<'_>,
+    b: &Prepared<'_>,
+    plain: &'a mut Panels,
+    (out, uses): (&'a mut Operand, Uses),
+    mut each: impl FnMut(usize, Range<usize>, &mut [f32]),
+) -> Prepared<'a> {
+    let (rows, panels) = (a.plain.rows(), plain.panels());
+    if out.arithmetic.uses_tiles() {
+        out.make_room(rows, panels, uses);
+        product_each(a, b, plain, |p, part, values| {
+            let first = part.start;
+            each(p, part, values);
+            out.pack_block(p, first, values, uses);
+        });
+        return out.prepared(plain.rows_ref(0..rows));
+    }
+    product_each(a, b, plain, each);
+    out.prepare(plain.rows_ref(0..rows), uses)
 }
 
 /// `out = Aᵀ · B` (or `+=`). `a` was prepared as turned and `b` as a gradient, in one arithmetic.

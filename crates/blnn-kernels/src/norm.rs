@@ -286,20 +286,20 @@ unsafe fn backward_rows<S: Simd, F: Stored>(
 }
 
 dispatch! {
-    /// `pre += bias`, `out = act(pre)` with slope below zero: a bias and activation on a block.
-    pub fn bias_act(pre: &mut [f32], bias: &Columns, slope: f32, out: &mut [f32]) = bias_act_kernel
+    /// `pre = cell + bias`, `cell = act(pre)` with slope below zero: a bias and activation on a block.
+    pub fn bias_act(cell: &mut [f32], bias: &Columns, slope: f32, pre: &mut [f32]) = bias_act_kernel
 }
 
 #[inline(always)]
-unsafe fn bias_act_kernel<S: Simd>(pre: &mut [f32], bias: &Columns, slope: f32, out: &mut [f32]) {
-    assert_eq!(pre.len(), out.len(), "bias and activation: lengths");
+unsafe fn bias_act_kernel<S: Simd>(cell: &mut [f32], bias: &Columns, slope: f32, pre: &mut [f32]) {
+    assert_eq!(pre.len(), cell.len(), "bias and activation: lengths");
     // SAFETY: rows and columns hold PANEL floats each.
     unsafe {
         let (bias, slope) = (Wide::<S>::load(bias.as_ptr()), S::splat(slope));
-        for (pre, out) in pre.chunks_exact_mut(PANEL).zip(out.chunks_exact_mut(PANEL)) {
-            let y = Wide::<S>::load(pre.as_ptr()).add(bias);
+        for (cell, pre) in cell.chunks_exact_mut(PANEL).zip(pre.chunks_exact_mut(PANEL)) {
+            let y = Wide::<S>::load(cell.as_ptr()).add(bias);
             y.store(pre.as_mut_ptr());
-            y.map(|y| S::if_positive(y, y, S::mul(slope, y))).store(out.as_mut_ptr());
+            y.map(|y| S::if_positive(y, y, S::mul(slope, y))).store(cell.as_mut_ptr());
         }
     }
 }

@@ -92,6 +92,10 @@ pub(crate) trait Tiles {
     /// All bytes of the tile must be readable.
     unsafe fn load<const T: u8>(&mut self, from: *const f32, stride: usize);
 
+    /// Asks for the lines of a packed tile to be brought into the nearest cache; any address will
+    /// do.
+    fn prefetch(&mut self, _from: *const f32) {}
+
     /// Writes a tile whose rows are `stride` bytes apart.
     ///
     /// # Safety
@@ -201,6 +205,12 @@ impl Packed {
         }
     }
 
+    /// Packs pairs of at most 32 rows of a panel.
+    pub(crate) fn pair_group(&mut self, p: usize, group: usize, rows: &[f32]) {
+        let start = (p * self.groups + group) * 2 * TILE;
+        pair_rows(rows, &mut self.tiles_mut()[start..][..2 * TILE]);
+    }
+
     /// Packs the turned tiles of at most 32 rows of a panel.
     pub(crate) fn turn_group(&mut self, p: usize, group: usize, rows: &[f32]) {
         let mut pairs = [0.0; 2 * TILE];
@@ -278,9 +288,9 @@ pub(crate) unsafe fn product<T: Tiles>(
     }
 }
 
-/// A block of sums on its way to be rounded. Aligned like a panel's rows.
+/// At most 32 rows of a panel on their way to be rounded. Aligned like a panel's rows.
 #[repr(align(128))]
-struct Block([f32; PANEL * PANEL]);
+pub(crate) struct Block(pub(crate) [f32; PANEL * PANEL]);
 
 /// `A · B` for some rows of `a`, the first and the number of which are multiples of 32: calls
 /// `take(panel, first row, sums)` for each block of 32×32.
@@ -291,7 +301,7 @@ pub(crate) unsafe fn product_blocks<T: Tiles>(
     a: View16<'_>,
     rows: Range<usize>,
     b: &Packed,
-    mut take: impl FnMut(usize, usize, &[f32]),
+    mut take: impl FnMut(usize, usize, &mut [f32]),
 ) {
     assert!(rows.start.is_multiple_of(PANEL) && rows.len().is_multiple_of(PANEL), "whole blocks");
     assert!(rows.end <= a.rows() && a.panels() == b.groups, "product: shapes");
@@ -303,7 +313,7 @@ pub(crate) unsafe fn product_blocks<T: Tiles>(
             let left = |q: usize| &a.whole_panel(q)[first * WORDS..][..2 * TILE];
             let right = |q: usize| b.at(p, q);
             multiply_full(&mut tiles, b.groups, left, right, &mut block.0, Store::Overwrite);
-            take(p, first, &block.0);
+            take(p, first, &mut block.0);
         }
     }
 }
@@ -385,21 +395,57 @@ fn multiply_full<'a, T: Tiles>(
             tiles.zero::<2>();
             tiles.zero::<3>();
         }
-        for k in 0..depth {
-            let (left, right) = (left(k), right(k));
-            assert!(left.len() == 2 * TILE && right.len() == 2 * TILE);
-            tiles.load::<4>(left.as_ptr(), PACKED);
-            tiles.load::<6>(right.as_ptr(), PACKED);
-            tiles.multiply::<0, 4, 6>();
-            tiles.load::<7>(right.as_ptr().add(TILE), PACKED);
-            tiles.multiply::<1, 4, 7>();
-            tiles.load::<5>(left.as_ptr().add(TILE), PACKED);
-            tiles.multiply::<2, 5, 6>();
-            tiles.multiply::<3, 5, 7>();
-        }
+        sum_products(tiles, depth, left, right);
         tiles.store::<0>(out.as_mut_ptr().add(corners[0]), PANEL_BYTES);
         tiles.store::<1>(out.as_mut_ptr().add(corners[1]), PANEL_BYTES);
         tiles.store::<2>(out.as_mut_ptr().add(corners[2]), PANEL_BYTES);
         tiles.store::<3>(out.as_mut_ptr().add(corners[3]), PANEL_BYTES);
+    }
+}
+
+/// Adds `Σ_k left(k) · right(k)` to the four registers of sums.
+///
+/// Each register is loaded for the next `k` as soon as its last product of this one has begun, and
+/// the lines of the `k` after that are asked for: where two threads share a core, loads and
+/// products do not overlap by themselves.
+#[inline(always)]
+fn sum_products<'a, T: Tiles>(
+    tiles: &mut T,
+    depth: usize,
+    left: impl Fn(usize) -> &'a [f32],
+    right: impl Fn(usize) -> &'a [f32],
+) {
+    let Some(last) = depth.checked_sub(1) else { return };
+    let operands = |k: usize| {
+        let (left, right) = (left(k), right(k));
+        assert!(left.len() == 2 * TILE && right.len() == 2 * TILE);
+        (left.as_ptr(), right.as_ptr())
+    };
+    // SAFETY: both operands of a `k` are two packed tiles.
+    unsafe {
+        let (left, right) = operands(0);
+        tiles.load::<4>(left, PACKED);
+        tiles.load::<5>(left.add(TILE), PACKED);
+        tiles.load::<6>(right, PACKED);
+        tiles.load::<7>(right.add(TILE), PACKED);
+        for k in 1..=last {
+            let ((left, right), (far_left, far_right)) = (operands(k), operands((k + 1).min(last)));
+            tiles.multiply::<0, 4, 6>();
+            tiles.prefetch(far_right);
+            tiles.multiply::<2, 5, 6>();
+            tiles.load::<6>(right, PACKED);
+            tiles.prefetch(far_left);
+            tiles.multiply::<3, 5, 7>();
+            tiles.load::<5>(left.add(TILE), PACKED);
+            tiles.prefetch(far_left.add(TILE));
+            tiles.multiply::<1, 4, 7>();
+            tiles.load::<4>(left, PACKED);
+            tiles.load::<7>(right.add(TILE), PACKED);
+            tiles.prefetch(far_right.add(TILE));
+        }
+        tiles.multiply::<0, 4, 6>();
+        tiles.multiply::<2, 5, 6>();
+        tiles.multiply::<3, 5, 7>();
+        tiles.multiply::<1, 4, 7>();
     }
 }

@@ -105,7 +105,7 @@ impl TiledInputs {
         out: &mut RowsMut16<'_>,
     ) {
         let whole = range.start..range.end.next_multiple_of(PANEL);
-        let take = |p: usize, first: usize, sums: &[f32]| {
+        let take = |p: usize, first: usize, sums: &mut [f32]| {
             let rows = first..(first + PANEL).min(range.end);
             let mut factors = [0.0; PANEL];
             for (slot, i) in factors.iter_mut().zip(rows.clone()) {

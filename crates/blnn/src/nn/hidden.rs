@@ -7,7 +7,9 @@
 use std::ops::Range;
 
 use blnn_kernels::bf16::{Panels16, RowsMut16, pack_scaled};
-use blnn_kernels::mixed::{Arithmetic, Operand, Prepared, Uses, product, transposed_product};
+use blnn_kernels::mixed::{
+    Arithmetic, Operand, Prepared, Uses, product, product_each, transposed_product,
+};
 use blnn_kernels::norm::{add_to, affine_forward, affine_sums, scale_rows};
 use blnn_kernels::product::Store;
 use blnn_kernels::{PANEL, Panels, Partition, RowsMut, SHARDS, Threads};
@@ -95,13 +97,10 @@ impl Part<'_> {
                 product(h, weight, &mut out, Store::Overwrite);
                 (0..out.panels()).for_each(|p| scale_rows(out.panel_mut(p), scale));
             }
-            Self::Words(part) => {
-                let mut out = block.rows_mut(0..rows.len());
-                product(h, weight, &mut out, Store::Overwrite);
-                for p in 0..out.panels() {
-                    pack_scaled(out.panel(p), scale, part.words_mut(p, rows.clone()));
-                }
-            }
+            Self::Words(part) => product_each(h, weight, block, |p, at, values| {
+                let words = part.words_mut(p, rows.start + at.start..rows.start + at.end);
+                pack_scaled(values, &scale[at], words);
+            }),
         }
     }
 }
@@ -149,13 +148,19 @@ fn blocks_of(range: Range<usize>, arithmetic: Arithmetic) -> impl Iterator<Item 
     range.step_by(step).map(move |start| start..(start + step).min(end))
 }
 
-/// Rows `rows` of H, from those of C.
-fn hidden_block(norm: &BatchNorm, c: &Panels, rows: &Range<usize>, out: &mut Panels) {
-    let used = 0..rows.len() * PANEL;
-    let c = c.rows_ref(rows.clone());
-    for (p, map) in norm.maps().iter().enumerate() {
-        affine_forward(map, c.panel(p), &mut out.panel_mut(p)[used.clone()]);
-    }
+/// Rows `rows` of H, from those of C, as the operand of a product.
+fn hidden_block<'a>(
+    norm: &BatchNorm,
+    c: &Panels,
+    rows: &Range<usize>,
+    plain: &'a mut Panels,
+    (operand, uses): (&'a mut Operand, Uses),
+) -> Prepared<'a> {
+    operand.fill(rows.len(), plain, uses, |p, at, values| {
+        let first = rows.start * PANEL;
+        let c = &c.panel(p)[first + at.start * PANEL..first + at.end * PANEL];
+        affine_forward(&norm.maps()[p], c, values);
+    })
 }
 
 impl Op for HiddenLayer {
@@ -225,8 +230,8 @@ impl HiddenLayer {
         run.threads.for_each_owned(&mut shards, |_, (part, block)| {
             for rows in blocks_of(part.range(), arithmetic) {
                 let Block { hidden, hidden_operand, projected, .. } = &mut **block;
-                hidden_block(norm, propagated, &rows, hidden);
-                let h = hidden_operand.prepare(hidden.rows_ref(0..rows.len()), Uses::ROWS);
+                let operand = (hidden_operand, Uses::ROWS);
+                let h = hidden_block(norm, propagated, &rows, hidden, operand);
                 part.write(&h, &weight, &scale[rows.clone()], rows, projected);
             }
         });
@@ -258,8 +263,8 @@ impl HiddenLayer {
                     let inputs = c.rows_ref(rows.clone()).panel(p);
                     norm.add_sums(p, shard, &affine_sums(map, out.panel(p), inputs));
                 }
-                hidden_block(norm, c, &rows, hidden);
-                let h = hidden_operand.prepare(hidden.rows_ref(0..rows.len()), Uses::TURNED);
+                let operand = (&mut *hidden_operand, Uses::TURNED);
+                let h = hidden_block(norm, c, &rows, hidden, operand);
                 transposed_product(&h, &g, share, Store::Add);
             }
         });

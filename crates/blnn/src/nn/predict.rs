@@ -3,7 +3,11 @@
 //! The predictor's hidden layer is the widest matrix of the model. Going forward, to the loss and
 //! back again for a hundred rows before the next hundred keeps it in the cache and out of memory.
 
-use blnn_kernels::mixed::{Arithmetic, Operand, Prepared, Uses, product, transposed_product};
+use std::ops::Range;
+
+use blnn_kernels::mixed::{
+    Arithmetic, Operand, Prepared, Uses, product, product_prepared, transposed_product,
+};
 use blnn_kernels::norm::{Columns, act_backward, add_bias, add_column_sums, bias_act};
 use blnn_kernels::product::Store;
 use blnn_kernels::rows::cosine_gradient;
@@ -155,6 +159,11 @@ fn prepared<'a>(operand: &'a Operand, weight: &'a Panels) -> Prepared<'a> {
     operand.prepared(weight.rows_ref(0..weight.rows()))
 }
 
+/// Some rows of a panel.
+fn part_mut(matrix: &mut Panels, p: usize, rows: Range<usize>) -> &mut [f32] {
+    &mut matrix.panel_mut(p)[rows.start * PANEL..rows.end * PANEL]
+}
+
 fn columns(row: &[f32]) -> &Columns {
     row.try_into().expect("a panel's row holds PANEL floats")
 }
@@ -182,18 +191,15 @@ impl Shard {
     /// A block's predictions.
     fn forward(&mut self, shared: &Shared<'_>, input: RowsRef<'_>) {
         let rows = input.rows();
-        let used = 0..rows * PANEL;
-        let input = self.operands.input.prepare(input, Uses::INPUT);
-        product(&input, &shared.weight1, &mut self.pre.rows_mut(0..rows), Store::Overwrite);
-        for p in 0..self.pre.panels() {
-            let (pre, act) = (&mut self.pre.panel_mut(p)[used.clone()], self.act.panel_mut(p));
-            let bias = columns(shared.bias1.panel(p));
-            bias_act(pre, bias, shared.slope, &mut act[used.clone()]);
-        }
-        let act = self.operands.act.prepare(self.act.rows_ref(0..rows), Uses::INPUT);
-        product(&act, &shared.weight2, &mut self.z.rows_mut(0..rows), Store::Overwrite);
-        for p in 0..self.z.panels() {
-            add_bias(&mut self.z.panel_mut(p)[used.clone()], columns(shared.bias2.panel(p)));
+        let Self { operands, pre, act, z, .. } = self;
+        let input = operands.input.prepare(input, Uses::INPUT);
+        let hidden = (&mut operands.act, Uses::INPUT);
+        let act = product_prepared(&input, &shared.weight1, act, hidden, |p, rows, values| {
+            bias_act(values, columns(shared.bias1.panel(p)), shared.slope, part_mut(pre, p, rows));
+        });
+        product(&act, &shared.weight2, &mut z.rows_mut(0..rows), Store::Overwrite);
+        for p in 0..z.panels() {
+            add_bias(&mut z.panel_mut(p)[..rows * PANEL], columns(shared.bias2.panel(p)));
         }
     }
 
@@ -214,25 +220,25 @@ impl Shard {
     /// From the gradient of a block's predictions to those of the parameters and the input.
     fn back(&mut self, shared: &Shared<'_>, input: RowsRef<'_>, online_grad: &mut RowsMut<'_>) {
         let rows = input.rows();
-        let used = 0..rows * PANEL;
-        let Operands { input: input_operand, act, z_grad, hidden_grad } = &mut self.operands;
-        let z_grad = z_grad.prepare(self.z_grad.rows_ref(0..rows), Uses::GRADIENT);
-        let act = act.prepared(self.act.rows_ref(0..rows));
+        let Self { operands, pre, bias1, bias2, slopes, .. } = self;
+        let z_grad = operands.z_grad.prepare(self.z_grad.rows_ref(0..rows), Uses::GRADIENT);
+        let act = operands.act.prepared(self.act.rows_ref(0..rows));
         transposed_product(&act, &z_grad, &mut self.weight2, Store::Add);
         for p in 0..self.z_grad.panels() {
-            let total = columns_mut(self.bias2.panel_mut(p));
-            add_column_sums(&self.z_grad.panel(p)[used.clone()], total);
+            let total = columns_mut(bias2.panel_mut(p));
+            add_column_sums(&self.z_grad.panel(p)[..rows * PANEL], total);
         }
-        let mut hidden = self.hidden_grad.rows_mut(0..rows);
-        product(&z_grad, &shared.weight2_t, &mut hidden, Store::Overwrite);
-        for p in 0..self.pre.panels() {
-            let pre = &self.pre.panel(p)[used.clone()];
-            let grad = &mut self.hidden_grad.panel_mut(p)[used.clone()];
-            let bias = columns_mut(self.bias1.panel_mut(p));
-            act_backward(pre, shared.slope, grad, bias, columns_mut(self.slopes.panel_mut(p)));
-        }
-        let hidden = hidden_grad.prepare(self.hidden_grad.rows_ref(0..rows), Uses::GRADIENT);
-        transposed_product(&input_operand.prepared(input), &hidden, &mut self.weight1, Store::Add);
+        let (hidden, of_hidden) = (&mut self.hidden_grad, &mut operands.hidden_grad);
+        let of_hidden = (of_hidden, Uses::GRADIENT);
+        let hidden =
+            product_prepared(&z_grad, &shared.weight2_t, hidden, of_hidden, |p, rows, grad| {
+                let pre = &pre.panel(p)[rows.start * PANEL..rows.end * PANEL];
+                let [bias, slopes] =
+                    [&mut *bias1, slopes].map(|sums| columns_mut(sums.panel_mut(p)));
+                act_backward(pre, shared.slope, grad, bias, slopes);
+            });
+        let input = operands.input.prepared(input);
+        transposed_product(&input, &hidden, &mut self.weight1, Store::Add);
         product(&hidden, &shared.weight1_t, online_grad, Store::Overwrite);
     }
 }
