@@ -271,9 +271,78 @@ impl<'a> View16<'a> {
     }
 }
 
+/// Some rows of a panel, stored in one way or the other.
+#[derive(Clone, Copy, Debug)]
+pub enum Values<'a> {
+    /// [`PANEL`] floats a row.
+    Floats(&'a [f32]),
+    /// Two bfloat16 a word, as in [`Panels16`].
+    Words(&'a [f32]),
+}
+
+impl<'a> Values<'a> {
+    /// Number of rows.
+    pub fn rows(self) -> usize {
+        match self {
+            Self::Floats(values) => values.len() / PANEL,
+            Self::Words(values) => values.len() / WORDS,
+        }
+    }
+
+    /// Some of the rows.
+    ///
+    /// # Panics
+    /// If there are no such rows.
+    #[track_caller]
+    pub fn part(self, rows: Range<usize>) -> Self {
+        match self {
+            Self::Floats(values) => Self::Floats(&values[rows.start * PANEL..rows.end * PANEL]),
+            Self::Words(values) => Self::Words(&values[rows.start * WORDS..rows.end * WORDS]),
+        }
+    }
+
+    /// Row `i` as floats.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[track_caller]
+    pub fn row(self, i: usize) -> [f32; PANEL] {
+        let mut out = [0.0; PANEL];
+        match self.part(i..i + 1) {
+            Self::Floats(row) => out.copy_from_slice(row),
+            Self::Words(row) => unpack_rows(row, &mut out),
+        }
+        out
+    }
+}
+
+/// A matrix for reading, stored in one way or the other.
+#[derive(Clone, Copy, Debug)]
+pub enum AnyPanels<'a> {
+    /// Floats.
+    Floats(&'a Panels),
+    /// bfloat16.
+    Words(View16<'a>),
+}
+
+impl<'a> AnyPanels<'a> {
+    /// Panel `p`.
+    pub fn panel(self, p: usize) -> Values<'a> {
+        match self {
+            Self::Floats(x) => Values::Floats(x.panel(p)),
+            Self::Words(x) => Values::Words(x.panel(p)),
+        }
+    }
+
+    /// The part of the matrix that lies in a cell.
+    pub fn cell(self, cell: &Cell) -> Values<'a> {
+        self.panel(cell.panel).part(cell.rows.clone())
+    }
+}
+
 dispatch! {
     /// Rounds rows of a panel to words.
-    pub(crate) fn pack_rows(rows: &[f32], words: &mut [f32]) = pack_kernel
+    pub fn pack_rows(rows: &[f32], words: &mut [f32]) = pack_kernel
 }
 
 #[inline(always)]

@@ -213,13 +213,28 @@ pub fn gather_round16(
     threads: &Threads,
 ) {
     let shape = (out.rows(), out.cols());
-    assert_eq!(list.cols(), x.rows(), "gather: columns of the list, rows of the input");
     assert_eq!((list.rows(), x.cols()), shape, "gather: output shape");
     assert_eq!(list.rows(), scale.len(), "gather: one scale a row");
     threads.for_each_cell16(list.partition(), [out], |cell, [out]| {
-        let scale = &scale[cell.rows.clone()];
-        sum_words_to_words(list.lists(&cell), x.panel(cell.panel), scale, out);
+        gather_cell_round16(list, &cell, x, scale, out);
     });
+}
+
+/// One cell of [`gather_round16`], on the calling thread.
+///
+/// # Panics
+/// If the shapes disagree.
+#[track_caller]
+pub fn gather_cell_round16(
+    list: &Selection,
+    cell: &Cell,
+    x: View16<'_>,
+    scale: &[f32],
+    out: &mut [f32],
+) {
+    assert_eq!(list.cols(), x.rows(), "gather: columns of the list, rows of the input");
+    let scale = &scale[cell.rows.clone()];
+    sum_words_to_words(list.lists(cell), x.panel(cell.panel), scale, out);
 }
 
 /// One cell of [`gather_sum16`], on the calling thread.

@@ -4,6 +4,7 @@
 //! in `f32` over short runs of rows and added up in `f64`, so that their error does not grow with
 //! the number of rows.
 
+use crate::bf16::{Values, WORDS};
 use crate::panels::PANEL;
 use crate::simd::{Simd, dispatch};
 use crate::wide::{Floats, Stored, Wide, Words};
@@ -12,7 +13,7 @@ use crate::wide::{Floats, Stored, Wide, Words};
 pub type Columns = [f32; PANEL];
 
 /// Rows summed in single precision before the sum goes to double precision.
-const RUN: usize = 128 * PANEL;
+const RUN: usize = 128;
 
 /// First and second moments of the columns of a cell, about a shift.
 #[derive(Clone, Copy, Debug)]
@@ -78,9 +79,10 @@ fn widen_into(total: &mut [f64; PANEL], part: &Columns) {
 }
 
 /// Moments of the columns of a cell about `shift`.
-pub fn moments(cell: &[f32], shift: &Columns) -> Moments {
+pub fn moments(cell: Values<'_>, shift: &Columns) -> Moments {
     let mut total = Moments::default();
-    for run in cell.chunks(RUN) {
+    for first in (0..cell.rows()).step_by(RUN) {
+        let run = cell.part(first..(first + RUN).min(cell.rows()));
         let (mut sum, mut squares) = ([0.0; PANEL], [0.0; PANEL]);
         moments_run(run, shift, &mut sum, &mut squares);
         widen_into(&mut total.sum, &sum);
@@ -90,22 +92,40 @@ pub fn moments(cell: &[f32], shift: &Columns) -> Moments {
 }
 
 dispatch! {
-    fn moments_run(run: &[f32], shift: &Columns, sum: &mut Columns, squares: &mut Columns) = moments_kernel
+    fn moments_run(run: Values<'_>, shift: &Columns, sum: &mut Columns, squares: &mut Columns) = moments_kernel
 }
 
 #[inline(always)]
 unsafe fn moments_kernel<S: Simd>(
+    run: Values<'_>,
+    shift: &Columns,
+    sum: &mut Columns,
+    squares: &mut Columns,
+) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        match run {
+            Values::Floats(run) => moments_of::<S, Floats>(run, shift, sum, squares),
+            Values::Words(run) => moments_of::<S, Words>(run, shift, sum, squares),
+        }
+    }
+}
+
+/// # Safety
+/// The CPU must have the instructions of `S`.
+#[inline(always)]
+unsafe fn moments_of<S: Simd, F: Stored>(
     run: &[f32],
     shift: &Columns,
     sum: &mut Columns,
     squares: &mut Columns,
 ) {
-    // SAFETY: rows and columns hold PANEL floats each.
+    // SAFETY: a row is one of `F`, and columns hold PANEL floats each.
     unsafe {
         let shift = Wide::<S>::load(shift.as_ptr());
         let (mut s, mut q) = (Wide::<S>::zero(), Wide::<S>::zero());
-        for row in run.chunks_exact(PANEL) {
-            let x = Wide::<S>::load(row.as_ptr()).zip(shift, |a, b| S::sub(a, b));
+        for row in run.chunks_exact(F::ROW) {
+            let x = F::load::<S>(row.as_ptr()).zip(shift, |a, b| S::sub(a, b));
             s = s.add(x);
             q = q.add_product(x, x);
         }
@@ -116,19 +136,32 @@ unsafe fn moments_kernel<S: Simd>(
 
 dispatch! {
     /// `out = act(factor · input + offset)`, column by column.
-    pub fn affine_forward(map: &Affine, input: &[f32], out: &mut [f32]) = affine_kernel
+    pub fn affine_forward(map: &Affine, input: Values<'_>, out: &mut [f32]) = affine_kernel
 }
 
 #[inline(always)]
-unsafe fn affine_kernel<S: Simd>(map: &Affine, input: &[f32], out: &mut [f32]) {
-    assert_eq!(input.len(), out.len(), "affine: lengths");
-    // SAFETY: rows and columns hold PANEL floats each.
+unsafe fn affine_kernel<S: Simd>(map: &Affine, input: Values<'_>, out: &mut [f32]) {
+    assert_eq!(input.rows() * PANEL, out.len(), "affine: lengths");
+    // SAFETY: as promised by the caller.
+    unsafe {
+        match input {
+            Values::Floats(input) => affine_rows::<S, Floats>(map, input, out),
+            Values::Words(input) => affine_rows::<S, Words>(map, input, out),
+        }
+    }
+}
+
+/// # Safety
+/// The CPU must have the instructions of `S`.
+#[inline(always)]
+unsafe fn affine_rows<S: Simd, F: Stored>(map: &Affine, input: &[f32], out: &mut [f32]) {
+    // SAFETY: a row of the input is one of `F`; rows and columns hold PANEL floats each.
     unsafe {
         let (factor, offset) =
             (Wide::<S>::load(map.factor.as_ptr()), Wide::load(map.offset.as_ptr()));
         let slope = S::splat(map.slope);
-        for (x, out) in input.chunks_exact(PANEL).zip(out.chunks_exact_mut(PANEL)) {
-            let y = offset.add_product(factor, Wide::load(x.as_ptr()));
+        for (x, out) in input.chunks_exact(F::ROW).zip(out.chunks_exact_mut(PANEL)) {
+            let y = offset.add_product(factor, F::load(x.as_ptr()));
             y.map(|y| S::if_positive(y, y, S::mul(slope, y))).store(out.as_mut_ptr());
         }
     }
@@ -158,12 +191,13 @@ unsafe fn in_place_kernel<S: Simd>(map: &Affine, cell: &mut [f32]) {
 ///
 /// # Panics
 /// If the lengths differ.
-pub fn affine_sums(map: &Affine, grad: &[f32], input: &[f32]) -> AffineSums {
-    assert_eq!(grad.len(), input.len(), "affine: lengths");
+pub fn affine_sums(map: &Affine, grad: Values<'_>, input: Values<'_>) -> AffineSums {
+    assert_eq!(grad.rows(), input.rows(), "affine: lengths");
     let mut total = AffineSums::default();
-    for (grad, input) in grad.chunks(RUN).zip(input.chunks(RUN)) {
+    for first in (0..grad.rows()).step_by(RUN) {
+        let run = first..(first + RUN).min(grad.rows());
         let mut sums = [[0.0; PANEL]; 3];
-        sums_run(map, grad, input, &mut sums);
+        sums_run(map, grad.part(run.clone()), input.part(run), &mut sums);
         widen_into(&mut total.bias, &sums[0]);
         widen_into(&mut total.weight, &sums[1]);
         widen_into(&mut total.slope, &sums[2]);
@@ -172,12 +206,37 @@ pub fn affine_sums(map: &Affine, grad: &[f32], input: &[f32]) -> AffineSums {
 }
 
 dispatch! {
-    fn sums_run(map: &Affine, grad: &[f32], input: &[f32], sums: &mut [Columns; 3]) = sums_kernel
+    fn sums_run(map: &Affine, grad: Values<'_>, input: Values<'_>, sums: &mut [Columns; 3]) = sums_kernel
 }
 
 #[inline(always)]
-unsafe fn sums_kernel<S: Simd>(map: &Affine, grad: &[f32], input: &[f32], sums: &mut [Columns; 3]) {
-    // SAFETY: rows and columns hold PANEL floats each.
+unsafe fn sums_kernel<S: Simd>(
+    map: &Affine,
+    grad: Values<'_>,
+    input: Values<'_>,
+    sums: &mut [Columns; 3],
+) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        match (grad, input) {
+            (Values::Floats(g), Values::Floats(x)) => sums_of::<S, Floats, Floats>(map, g, x, sums),
+            (Values::Words(g), Values::Words(x)) => sums_of::<S, Words, Words>(map, g, x, sums),
+            (Values::Floats(g), Values::Words(x)) => sums_of::<S, Floats, Words>(map, g, x, sums),
+            (Values::Words(g), Values::Floats(x)) => sums_of::<S, Words, Floats>(map, g, x, sums),
+        }
+    }
+}
+
+/// # Safety
+/// The CPU must have the instructions of `S`.
+#[inline(always)]
+unsafe fn sums_of<S: Simd, G: Stored, X: Stored>(
+    map: &Affine,
+    grad: &[f32],
+    input: &[f32],
+    sums: &mut [Columns; 3],
+) {
+    // SAFETY: rows are those of `G` and `X`, and columns hold PANEL floats each.
     unsafe {
         let (factor, offset) =
             (Wide::<S>::load(map.factor.as_ptr()), Wide::load(map.offset.as_ptr()));
@@ -185,8 +244,8 @@ unsafe fn sums_kernel<S: Simd>(map: &Affine, grad: &[f32], input: &[f32], sums: 
             (Wide::<S>::load(map.inv_std.as_ptr()), Wide::load(map.center.as_ptr()));
         let (slope, zero) = (S::splat(map.slope), S::splat(0.0));
         let mut totals = [Wide::<S>::zero(); 3];
-        for (g, x) in grad.chunks_exact(PANEL).zip(input.chunks_exact(PANEL)) {
-            let (g, x) = (Wide::load(g.as_ptr()), Wide::load(x.as_ptr()));
+        for (g, x) in grad.chunks_exact(G::ROW).zip(input.chunks_exact(X::ROW)) {
+            let (g, x) = (G::load::<S>(g.as_ptr()), X::load::<S>(x.as_ptr()));
             let y = offset.add_product(factor, x);
             let dy = y.zip(g, |y, g| S::if_positive(y, g, S::mul(slope, g)));
             totals[0] = totals[0].add(dy);
@@ -224,6 +283,13 @@ dispatch! {
     ) = backward16_kernel
 }
 
+dispatch! {
+    /// [`affine_backward`] with input and gradients of bfloat16.
+    pub fn affine_backward_words(
+        map: &Affine, gradient: &AffineGradient, input: &[f32], row_scale: &[f32], words: &mut [f32],
+    ) = backward_words_kernel
+}
+
 #[inline(always)]
 unsafe fn backward_kernel<S: Simd>(
     map: &Affine,
@@ -233,9 +299,9 @@ unsafe fn backward_kernel<S: Simd>(
     grad: &mut [f32],
 ) {
     assert!(input.len() == grad.len() && row_scale.len() * PANEL == grad.len(), "affine: lengths");
-    let out = grad.as_mut_ptr();
+    let (input, out) = (input.as_ptr(), grad.as_mut_ptr());
     // SAFETY: all have that many rows. A row of the gradient is read before it is overwritten.
-    unsafe { backward_rows::<S, Floats>(map, gradient, input.as_ptr(), row_scale, out, out) };
+    unsafe { backward_rows::<S, Floats, Floats>(map, gradient, input, row_scale, out, out) };
 }
 
 #[inline(always)]
@@ -251,14 +317,33 @@ unsafe fn backward16_kernel<S: Simd>(
     assert_eq!(grad.len(), words.len() * 2, "affine: lengths");
     let (input, grad, words) = (input.as_ptr(), grad.as_ptr(), words.as_mut_ptr());
     // SAFETY: all have that many rows.
-    unsafe { backward_rows::<S, Words>(map, gradient, input, row_scale, grad, words) };
+    unsafe { backward_rows::<S, Floats, Words>(map, gradient, input, row_scale, grad, words) };
 }
 
-/// # Safety
-/// Behind the pointers there must be as many rows as factors in `row_scale`; `out` may be `grad`.
-/// The CPU must have the instructions of `S`.
 #[inline(always)]
-unsafe fn backward_rows<S: Simd, F: Stored>(
+unsafe fn backward_words_kernel<S: Simd>(
+    map: &Affine,
+    gradient: &AffineGradient,
+    input: &[f32],
+    row_scale: &[f32],
+    words: &mut [f32],
+) {
+    assert!(
+        input.len() == words.len() && row_scale.len() * WORDS == words.len(),
+        "affine: lengths"
+    );
+    let (input, out) = (input.as_ptr(), words.as_mut_ptr());
+    // SAFETY: all have that many rows. A row of the gradient is read before it is overwritten.
+    unsafe { backward_rows::<S, Words, Words>(map, gradient, input, row_scale, out, out) };
+}
+
+/// From rows of `F` to rows of `G`.
+///
+/// # Safety
+/// Behind the pointers there must be as many rows as factors in `row_scale`; `out` may be `grad`
+/// if the rows are alike. The CPU must have the instructions of `S`.
+#[inline(always)]
+unsafe fn backward_rows<S: Simd, F: Stored, G: Stored>(
     map: &Affine,
     gradient: &AffineGradient,
     input: *const f32,
@@ -266,7 +351,7 @@ unsafe fn backward_rows<S: Simd, F: Stored>(
     grad: *const f32,
     out: *mut f32,
 ) {
-    // SAFETY: rows and columns hold PANEL floats each, or a row of `F`.
+    // SAFETY: columns hold PANEL floats each, and the caller promises the rows.
     unsafe {
         let (factor, offset) =
             (Wide::<S>::load(map.factor.as_ptr()), Wide::load(map.offset.as_ptr()));
@@ -274,13 +359,14 @@ unsafe fn backward_rows<S: Simd, F: Stored>(
         let linear = Wide::<S>::load(gradient.linear.as_ptr());
         let slope = S::splat(map.slope);
         for (i, &scale) in row_scale.iter().enumerate() {
-            let (x, g) = (Wide::<S>::load(input.add(i * PANEL)), Wide::load(grad.add(i * PANEL)));
+            let x = F::load::<S>(input.add(i * F::ROW));
+            let g = F::load::<S>(grad.add(i * F::ROW));
             let y = offset.add_product(factor, x);
             let dy = y.zip(g, |y, g| S::if_positive(y, g, S::mul(slope, g)));
             let rest = constant.add_product(linear, x);
             let dx = factor.zip(dy, |a, b| S::mul(a, b)).zip(rest, |a, b| S::sub(a, b));
             let scale = S::splat(scale);
-            F::store(dx.map(|v| S::mul(v, scale)), out.add(i * F::ROW));
+            G::store(dx.map(|v| S::mul(v, scale)), out.add(i * G::ROW));
         }
     }
 }
@@ -424,7 +510,7 @@ mod tests {
     fn moments_about_any_shift_agree_with_double_precision() {
         let cell = sample(300, 0.37);
         let shift = columns(|c| c as f32 * 0.01);
-        let got = moments(&cell, &shift);
+        let got = moments(Values::Floats(&cell), &shift);
         for c in 0..PANEL {
             let deviations = (0..300).map(|i| f64::from(cell[i * PANEL + c]) - f64::from(shift[c]));
             let sum: f64 = deviations.clone().sum();
@@ -435,10 +521,10 @@ mod tests {
 
     #[test]
     fn activation_and_its_gradient_agree_with_naive_code() {
-        let (mut pre, bias) = (sample(9, 0.71), columns(|c| 0.3 - c as f32 * 0.02));
-        let before = pre.clone();
-        let mut out = vec![0.0; pre.len()];
-        bias_act(&mut pre, &bias, 0.25, &mut out);
+        let (mut out, bias) = (sample(9, 0.71), columns(|c| 0.3 - c as f32 * 0.02));
+        let before = out.clone();
+        let mut pre = vec![0.0; out.len()];
+        bias_act(&mut out, &bias, 0.25, &mut pre);
         let mut grad = sample(9, 0.53);
         let given = grad.clone();
         let (mut sums, mut slopes) = ([0.0; PANEL], [0.0; PANEL]);
@@ -455,6 +541,49 @@ mod tests {
             assert!((sums[c] - want_sums[c]).abs() < 1e-5);
             assert!((slopes[c] - want_slopes[c]).abs() < 1e-5);
         }
+    }
+
+    fn map() -> Affine {
+        Affine {
+            factor: columns(|c| 0.5 + c as f32 * 0.01),
+            offset: columns(|c| 0.2 - c as f32 * 0.02),
+            inv_std: columns(|c| 1.0 + c as f32 * 0.03),
+            center: columns(|c| c as f32 * 0.01 - 0.1),
+            slope: 0.25,
+        }
+    }
+
+    #[test]
+    fn words_are_read_and_written_as_the_floats_they_stand_for() {
+        let rows = 131;
+        let [input, grad] = [0.37, 0.53].map(|step| {
+            let rounded: Vec<f32> =
+                sample(rows, step).into_iter().map(crate::bf16::round).collect();
+            let mut words = vec![0.0; rows * WORDS];
+            crate::bf16::pack_rows(&rounded, &mut words);
+            (rounded, words)
+        });
+        let both = |pair: &'static str| match pair {
+            "floats" => [Values::Floats(&input.0), Values::Floats(&grad.0)],
+            _ => [Values::Words(&input.1), Values::Words(&grad.1)],
+        };
+        let shift = columns(|c| c as f32 * 0.01);
+        let results = ["floats", "words"].map(|kind| {
+            let [input, grad] = both(kind);
+            let mut out = vec![0.0; rows * PANEL];
+            affine_forward(&map(), input, &mut out);
+            let (sums, moments) = (affine_sums(&map(), grad, input), moments(input, &shift));
+            (out, format!("{sums:?} {moments:?}"))
+        });
+        assert_eq!(results[0], results[1]);
+        let gradient =
+            AffineGradient { constant: columns(|_| 0.1), linear: columns(|c| c as f32 * 0.01) };
+        let scale: Vec<f32> = (0..rows).map(|i| 0.5 + i as f32 * 0.01).collect();
+        let (mut from_floats, mut in_place) = (vec![0.0; rows * WORDS], grad.1.clone());
+        affine_backward16(&map(), &gradient, &input.0, &scale, &grad.0, &mut from_floats);
+        affine_backward_words(&map(), &gradient, &input.1, &scale, &mut in_place);
+        let bits = |words: &[f32]| words.iter().map(|w| w.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&from_floats), bits(&in_place));
     }
 
     #[test]

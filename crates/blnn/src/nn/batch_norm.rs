@@ -3,13 +3,15 @@
 
 use std::sync::Mutex;
 
-use blnn_kernels::bf16::{Panels16, View16};
-use blnn_kernels::gather::{gather_cell, gather_cell16, gather_round16, gather_sum, gather_sum16};
-use blnn_kernels::norm::{
-    Affine, AffineGradient, AffineSums, Columns, Moments, affine_backward, affine_backward16,
-    moments,
+use blnn_kernels::bf16::{AnyPanels, Panels16, Values, View16};
+use blnn_kernels::gather::{
+    gather_cell, gather_cell_round16, gather_cell16, gather_round16, gather_sum, gather_sum16,
 };
-use blnn_kernels::{PANEL, Panels, SHARDS};
+use blnn_kernels::norm::{
+    Affine, AffineGradient, AffineSums, Columns, Moments, affine_backward, affine_backward_words,
+    affine_backward16, moments,
+};
+use blnn_kernels::{Cell, PANEL, Panels, SHARDS};
 
 use super::{BufferShape, ParameterId, Run, Var};
 use crate::plan::Statistics;
@@ -84,8 +86,23 @@ pub(crate) struct LayerParameters {
 pub(crate) struct Source {
     /// U is the projection of the attributes: its gradient is scaled for [`super::Inputs`].
     pub(crate) from_inputs: bool,
-    /// U is stored as bfloat16, and if it is the projection of the attributes, its gradient too.
+    /// U is stored as bfloat16, and if it is the projection of the attributes, so are its gradient
+    /// and C with its own: they are the widest matrices that pass through memory.
     pub(crate) narrow: bool,
+}
+
+impl Source {
+    /// Whether C is stored as bfloat16.
+    pub(crate) fn narrow_propagated(self) -> bool {
+        self.from_inputs && self.narrow
+    }
+}
+
+/// The gradient of H, to be turned into that of C.
+pub(super) enum Upstream<'a> {
+    Floats(&'a mut Panels),
+    /// Where C is stored as bfloat16.
+    Words(&'a mut Panels16),
 }
 
 /// `H = PReLU(BatchNorm(C))`, `C = D (A + I) U` for one view: its parameters, and what the
@@ -150,16 +167,32 @@ impl BatchNorm {
         &self.maps
     }
 
-    /// Computes C, and from its columns the map to H.
+    /// C as it is stored.
+    pub(super) fn stored<'a>(&self, propagated: &'a Panels, rows: usize) -> AnyPanels<'a> {
+        if self.source.narrow_propagated() {
+            AnyPanels::Words(View16::new(propagated, rows))
+        } else {
+            AnyPanels::Floats(propagated)
+        }
+    }
+
+    /// Computes C in its buffer, and from its columns the map to H.
     pub(super) fn propagate(&mut self, run: &mut Run<'_>, input: Var, out: &mut Panels) {
-        self.gather(run, input, out);
+        let (rows, cols) = (run.views.view(self.view).incoming().rows(), out.cols());
+        if self.source.narrow_propagated() {
+            let mut words = Panels16::in_buffer(std::mem::take(out), rows);
+            self.gather_words(run, input, &mut words);
+            *out = words.into_buffer();
+        } else {
+            self.gather(run, input, out);
+        }
         if let Normalization::Batch { running } = self.normalization {
-            self.statistics.merge(out.cols(), &self.moments);
+            self.statistics.merge(cols, &self.moments);
             if let Some(layer) = running {
-                run.running[layer].update(&self.statistics, out.rows());
+                run.running[layer].update(&self.statistics, rows);
             }
         }
-        self.prepare_maps(run, out.cols());
+        self.prepare_maps(run, cols);
         run.clock.mark("gather");
     }
 
@@ -168,21 +201,36 @@ impl BatchNorm {
         let input = run.memory.value(input);
         let view = run.views.view(self.view);
         let words = self.source.narrow.then(|| View16::new(input, view.incoming().cols()));
-        let batch = matches!(self.normalization, Normalization::Batch { .. });
         self.moments.resize_with(input.panels() * SHARDS, Mutex::default);
-        let moments_of = &self.moments;
         run.threads.for_each_cell(view.incoming().partition(), [out], |cell, [out]| {
             match words {
                 Some(words) => gather_cell16(view.incoming(), &cell, words, view.scale(), out),
                 None => gather_cell(view.incoming(), &cell, input, view.scale(), out),
             }
-            if batch && !out.is_empty() {
-                let shift: Columns = std::array::from_fn(|c| out[c]);
-                let part =
-                    CellMoments { rows: cell.rows.len(), shift, moments: moments(out, &shift) };
-                *lock(&moments_of[cell.panel * SHARDS + cell.shard]) = part;
-            }
+            self.take_moments(&cell, Values::Floats(out));
         });
+    }
+
+    /// [`Self::gather`] with sums that are rounded to bfloat16.
+    fn gather_words(&mut self, run: &Run<'_>, input: Var, out: &mut Panels16) {
+        let input = run.memory.value(input);
+        let view = run.views.view(self.view);
+        let words = View16::new(input, view.incoming().cols());
+        self.moments.resize_with(input.panels() * SHARDS, Mutex::default);
+        run.threads.for_each_cell16(view.incoming().partition(), [out], |cell, [out]| {
+            gather_cell_round16(view.incoming(), &cell, words, view.scale(), out);
+            self.take_moments(&cell, Values::Words(out));
+        });
+    }
+
+    fn take_moments(&self, cell: &Cell, values: Values<'_>) {
+        let batch = matches!(self.normalization, Normalization::Batch { .. });
+        if batch && values.rows() > 0 {
+            let shift = values.row(0);
+            let part =
+                CellMoments { rows: cell.rows.len(), shift, moments: moments(values, &shift) };
+            *lock(&self.moments[cell.panel * SHARDS + cell.shard]) = part;
+        }
     }
 
     fn prepare_maps(&mut self, run: &Run<'_>, cols: usize) {
@@ -216,26 +264,30 @@ impl BatchNorm {
     }
 
     /// Turns the gradient of H into that of U: the gradients of γ, β and the slope from the sums,
-    /// then that of C in place, then along the edges back.
+    /// then that of C, then along the edges back.
     pub(super) fn backward(
         &mut self,
         run: &mut Run<'_>,
         propagated: Var,
-        grad: &mut Panels,
+        grad: Upstream<'_>,
         input: Var,
     ) {
-        self.finish_sums(run, grad.rows());
         let view = run.views.view(self.view);
+        self.finish_sums(run, view.scale().len());
         if self.source.from_inputs {
             let factors = view.scale().iter().zip(run.inputs.row_scale()).map(|(a, b)| a * b);
             self.row_scale.clear();
             self.row_scale.extend(factors);
         }
         let mut input_grad = run.memory.take_grad(input);
-        if self.source.narrow {
-            input_grad = self.propagate_back16(run, propagated, grad, input_grad);
-        } else {
-            self.propagate_back(run, propagated, grad, &mut input_grad);
+        match grad {
+            Upstream::Floats(grad) if self.source.narrow => {
+                self.propagate_back16(run, propagated, grad, &mut input_grad);
+            }
+            Upstream::Floats(grad) => self.propagate_back(run, propagated, grad, &mut input_grad),
+            Upstream::Words(grad) => {
+                input_grad = self.propagate_words_back(run, propagated, grad, input_grad);
+            }
         }
         run.memory.put_grad(input, input_grad);
         run.clock.mark("gather");
@@ -243,7 +295,8 @@ impl BatchNorm {
 
     /// The buffers that [`Self::backward`] borrows for a gradient of this shape.
     pub(super) fn borrowed_by_backward(&self, (rows, cols): BufferShape) -> Vec<BufferShape> {
-        if self.source.narrow { vec![Panels16::buffer_shape(rows, cols)] } else { vec![] }
+        let rounds = self.source.narrow && !self.source.narrow_propagated();
+        if rounds { vec![Panels16::buffer_shape(rows, cols)] } else { vec![] }
     }
 
     /// The gradient of C in place of that of H, and along the edges back.
@@ -265,15 +318,14 @@ impl BatchNorm {
         gather_sum(view.outgoing(), grad, self.back_scale(run), input_grad, run.threads);
     }
 
-    /// The same with a gradient of C that is stored as bfloat16, to be gathered. Takes and gives
-    /// back the buffer of the gradient of U.
+    /// The same with a gradient of C that is stored as bfloat16, to be gathered.
     fn propagate_back16(
         &self,
         run: &mut Run<'_>,
         propagated: Var,
         grad: &Panels,
-        mut input_grad: Panels,
-    ) -> Panels {
+        input_grad: &mut Panels,
+    ) {
         let (rows, cols) = Panels16::buffer_shape(grad.rows(), grad.cols());
         let mut words = Panels16::in_buffer(run.memory.scratch(rows, cols), grad.rows());
         let view = run.views.view(self.view);
@@ -285,16 +337,33 @@ impl BatchNorm {
             affine_backward16(map, gradient, inputs.cell(&cell), scale, grad.cell(&cell), words);
         });
         run.clock.mark("normalise");
-        let (outgoing, scale) = (view.outgoing(), self.back_scale(run));
-        if self.source.from_inputs {
-            let mut narrow = Panels16::in_buffer(input_grad, grad.rows());
-            gather_round16(outgoing, words.view(), scale, &mut narrow, run.threads);
-            input_grad = narrow.into_buffer();
-        } else {
-            gather_sum16(outgoing, words.view(), scale, &mut input_grad, run.threads);
-        }
+        let scale = self.back_scale(run);
+        gather_sum16(view.outgoing(), words.view(), scale, input_grad, run.threads);
         run.memory.release(words.into_buffer());
-        input_grad
+    }
+
+    /// The same where everything is stored as bfloat16. Takes and gives back the buffer of the
+    /// gradient of U.
+    fn propagate_words_back(
+        &self,
+        run: &mut Run<'_>,
+        propagated: Var,
+        grad: &mut Panels16,
+        input_grad: Panels,
+    ) -> Panels {
+        let view = run.views.view(self.view);
+        let rows = grad.rows();
+        let inputs = View16::new(run.memory.value(propagated), rows);
+        run.threads.for_each_cell16(view.incoming().partition(), [&mut *grad], |cell, [words]| {
+            let (map, gradient) = (&self.maps[cell.panel], &self.gradients[cell.panel]);
+            let scale = &view.scale()[cell.rows.clone()];
+            affine_backward_words(map, gradient, inputs.cell(&cell), scale, words);
+        });
+        run.clock.mark("normalise");
+        let mut narrow = Panels16::in_buffer(input_grad, rows);
+        let scale = self.back_scale(run);
+        gather_round16(view.outgoing(), grad.view(), scale, &mut narrow, run.threads);
+        narrow.into_buffer()
     }
 
     /// The factors of the rows of the gradient of U.

@@ -1,8 +1,9 @@
 //! [`Convolve`]: the last graph convolution of an encoder, whose representations are kept.
 
+use blnn_kernels::bf16::Values;
 use blnn_kernels::norm::{affine_forward, affine_in_place, affine_sums};
 
-use super::batch_norm::BatchNorm;
+use super::batch_norm::{BatchNorm, Upstream};
 use super::{
     BufferShape, Gradient, LayerParameters, Normalization, Op, Ports, Run, Source, Stage, Var,
 };
@@ -73,7 +74,8 @@ impl Op for Convolve {
         if self.gradient {
             let mut output = run.memory.take_value(self.output);
             run.threads.for_each_cell(partition, [&mut output], |cell, [out]| {
-                affine_forward(&maps[cell.panel], propagated.cell(&cell), out);
+                let c = Values::Floats(propagated.cell(&cell));
+                affine_forward(&maps[cell.panel], c, out);
             });
             run.memory.put_value(self.output, output);
         } else {
@@ -92,10 +94,11 @@ impl Op for Convolve {
         self.norm.clear_sums();
         let norm = &self.norm;
         run.threads.for_each_cell(partition, [&mut grad], |cell, [grad]| {
-            let part = affine_sums(&norm.maps()[cell.panel], grad, propagated.cell(&cell));
+            let c = Values::Floats(propagated.cell(&cell));
+            let part = affine_sums(&norm.maps()[cell.panel], Values::Floats(grad), c);
             norm.add_sums(cell.panel, cell.shard, &part);
         });
-        self.norm.backward(run, self.propagated, &mut grad, self.input);
+        self.norm.backward(run, self.propagated, Upstream::Floats(&mut grad), self.input);
         run.memory.put_grad(self.output, grad);
     }
 

@@ -112,9 +112,10 @@ impl Encoder {
         normalization: &impl Fn(usize) -> Normalization,
     ) -> Var {
         let Shape { nodes, hidden, embedding, arithmetic, .. } = self.shape;
-        let c1 = tape.matrix(nodes, hidden, gradient);
-        // What is gathered is stored narrow; the gradient of u2 goes into dense products only.
+        // What is gathered is stored narrow, and so is what is widest; the gradient of u2 goes into
+        // dense products only.
         let narrow = arithmetic.is_bf16();
+        let c1 = tape.stored(nodes, hidden, gradient, [narrow; 2]);
         let u2 = tape.stored(nodes, embedding, gradient, [narrow, false]);
         let [c2, h2] = [(); 2].map(|()| tape.matrix(nodes, embedding, gradient));
         tape.push(HiddenLayer::new(

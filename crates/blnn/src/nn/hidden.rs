@@ -6,15 +6,15 @@
 
 use std::ops::Range;
 
-use blnn_kernels::bf16::{Panels16, RowsMut16, pack_scaled};
+use blnn_kernels::bf16::{AnyPanels, Panels16, RowsMut16, Values, pack_rows, pack_scaled};
 use blnn_kernels::mixed::{
     Arithmetic, Operand, Prepared, Uses, product, product_each, transposed_product,
 };
 use blnn_kernels::norm::{add_to, affine_forward, affine_sums, scale_rows};
 use blnn_kernels::product::Store;
-use blnn_kernels::{PANEL, Panels, Partition, RowsMut, SHARDS, Threads};
+use blnn_kernels::{Panels, Partition, RowsMut, SHARDS, Threads};
 
-use super::batch_norm::BatchNorm;
+use super::batch_norm::{BatchNorm, Upstream};
 use super::{
     BufferShape, Gradient, LayerParameters, Normalization, Op, ParameterId, Ports, Run, Source,
     Stage, Var,
@@ -67,7 +67,7 @@ impl Block {
     }
 }
 
-/// A shard of V.
+/// A shard of V, or of the gradient of H.
 enum Part<'a> {
     Floats(RowsMut<'a>),
     Words(RowsMut16<'a>),
@@ -81,26 +81,41 @@ impl Part<'_> {
         }
     }
 
-    /// Rows `rows` of V: `scale ∘ (h · weight)`, through `block` if they are to be rounded.
+    /// Rows `rows` of the matrix: `scale ∘ (a · b)`, through `plain` if they are to be rounded.
     fn write(
         &mut self,
-        h: &Prepared<'_>,
-        weight: &Prepared<'_>,
-        scale: &[f32],
+        a: &Prepared<'_>,
+        b: &Prepared<'_>,
+        scale: Option<&[f32]>,
         rows: Range<usize>,
-        block: &mut Panels,
+        plain: &mut Panels,
     ) {
         match self {
             Self::Floats(part) => {
                 let first = part.range().start;
                 let mut out = part.part(rows.start - first..rows.end - first);
-                product(h, weight, &mut out, Store::Overwrite);
-                (0..out.panels()).for_each(|p| scale_rows(out.panel_mut(p), scale));
+                product(a, b, &mut out, Store::Overwrite);
+                let scale = scale.into_iter();
+                scale.for_each(|s| (0..out.panels()).for_each(|p| scale_rows(out.panel_mut(p), s)));
             }
-            Self::Words(part) => product_each(h, weight, block, |p, at, values| {
+            Self::Words(part) => product_each(a, b, plain, |p, at, values| {
                 let words = part.words_mut(p, rows.start + at.start..rows.start + at.end);
-                pack_scaled(values, &scale[at], words);
+                match scale {
+                    Some(scale) => pack_scaled(values, &scale[at], words),
+                    None => pack_rows(values, words),
+                }
             }),
+        }
+    }
+
+    /// Rows `rows` of panel `p`.
+    fn values(&mut self, p: usize, rows: Range<usize>) -> Values<'_> {
+        match self {
+            Self::Floats(part) => {
+                let first = part.range().start;
+                Values::Floats(part.panel(p)).part(rows.start - first..rows.end - first)
+            }
+            Self::Words(part) => Values::Words(part.words_mut(p, rows)),
         }
     }
 }
@@ -151,14 +166,13 @@ fn blocks_of(range: Range<usize>, arithmetic: Arithmetic) -> impl Iterator<Item 
 /// Rows `rows` of H, from those of C, as the operand of a product.
 fn hidden_block<'a>(
     norm: &BatchNorm,
-    c: &Panels,
+    c: AnyPanels<'_>,
     rows: &Range<usize>,
     plain: &'a mut Panels,
     (operand, uses): (&'a mut Operand, Uses),
 ) -> Prepared<'a> {
     operand.fill(rows.len(), plain, uses, |p, at, values| {
-        let first = rows.start * PANEL;
-        let c = &c.panel(p)[first + at.start * PANEL..first + at.end * PANEL];
+        let c = c.panel(p).part(rows.start + at.start..rows.start + at.end);
         affine_forward(&norm.maps()[p], c, values);
     })
 }
@@ -178,9 +192,10 @@ impl Op for HiddenLayer {
         let mut propagated = run.memory.take_value(self.propagated);
         self.norm.propagate(run, self.input, &mut propagated);
         let mut output = run.memory.take_value(self.output);
-        let partition = Partition::even(propagated.rows());
+        let nodes = run.views.view(self.norm.view()).scale().len();
+        let partition = Partition::even(nodes);
         if self.arithmetic.is_bf16() {
-            let mut words = Panels16::in_buffer(output, propagated.rows());
+            let mut words = Panels16::in_buffer(output, nodes);
             self.project(run, &propagated, words.shards_mut(&partition).map(Part::Words));
             output = words.into_buffer();
         } else {
@@ -195,25 +210,51 @@ impl Op for HiddenLayer {
         let (width, cols) = run.parameters.value(self.weight).shape();
         let mut transposed = run.memory.scratch(cols, width);
         run.parameters.value(self.weight).transpose_into(&mut transposed);
-        let nodes = run.memory.value(self.propagated).rows();
-        let mut hidden_grad = run.memory.scratch(nodes, width);
-        self.hidden_gradient(run, &transposed, &mut hidden_grad);
+        let nodes = run.views.view(self.norm.view()).scale().len();
+        let (rows, _) = self.hidden_grad_shape((nodes, width));
+        let mut buffer = run.memory.scratch(rows, width);
+        let partition = Partition::even(nodes);
+        if self.arithmetic.is_bf16() {
+            let mut words = Panels16::in_buffer(buffer, nodes);
+            self.hidden_gradient(run, &transposed, words.shards_mut(&partition).map(Part::Words));
+            self.collect(run);
+            self.norm.backward(run, self.propagated, Upstream::Words(&mut words), self.input);
+            buffer = words.into_buffer();
+        } else {
+            self.hidden_gradient(run, &transposed, buffer.shards_mut(&partition).map(Part::Floats));
+            self.collect(run);
+            self.norm.backward(run, self.propagated, Upstream::Floats(&mut buffer), self.input);
+        }
+        run.memory.release(buffer);
+        run.memory.release(transposed);
+    }
+
+    fn borrows(&self, stage: &Stage<'_>) -> [Vec<BufferShape>; 2] {
+        let width = stage.value(self.propagated).1;
+        let cols = stage.value(self.output).1;
+        let mut back = vec![(cols, width), self.hidden_grad_shape((stage.nodes, width))];
+        back.extend(self.norm.borrowed_by_backward((stage.nodes, width)));
+        [vec![], if self.gradient { back } else { vec![] }]
+    }
+}
+
+impl HiddenLayer {
+    /// The buffer that the gradient of H needs.
+    fn hidden_grad_shape(&self, (nodes, width): BufferShape) -> BufferShape {
+        if self.arithmetic.is_bf16() {
+            Panels16::buffer_shape(nodes, width)
+        } else {
+            (nodes, width)
+        }
+    }
+
+    /// Adds up the shares of the gradient of W.
+    fn collect(&self, run: &mut Run<'_>) {
         let (shares, threads) = (&self.shares, run.threads);
         run.parameters.write_grad(self.weight, |out, fresh| {
             sum_shares(&|s| &shares[s], out, fresh, threads);
         });
         run.clock.mark("dense");
-        self.norm.backward(run, self.propagated, &mut hidden_grad, self.input);
-        run.memory.release(hidden_grad);
-        run.memory.release(transposed);
-    }
-
-    fn borrows(&self, stage: &Stage<'_>) -> [Vec<BufferShape>; 2] {
-        let (nodes, width) = stage.value(self.propagated);
-        let cols = stage.value(self.output).1;
-        let mut back = vec![(cols, width), (nodes, width)];
-        back.extend(self.norm.borrowed_by_backward((nodes, width)));
-        [vec![], if self.gradient { back } else { vec![] }]
     }
 }
 
@@ -223,6 +264,7 @@ impl HiddenLayer {
         let weight = run.parameters.value(self.weight);
         let scale = run.views.view(self.norm.view()).scale();
         let (norm, arithmetic) = (&self.norm, self.arithmetic);
+        let propagated = norm.stored(propagated, scale.len());
         self.blocks.resize_with(SHARDS, || Block::new(weight.shape(), arithmetic));
         let weight = self.factors[0].prepare(weight.rows_ref(0..weight.rows()), Uses::WEIGHTS);
         let mut blocks = self.blocks.iter_mut();
@@ -232,36 +274,33 @@ impl HiddenLayer {
                 let Block { hidden, hidden_operand, projected, .. } = &mut **block;
                 let operand = (hidden_operand, Uses::ROWS);
                 let h = hidden_block(norm, propagated, &rows, hidden, operand);
-                part.write(&h, &weight, &scale[rows.clone()], rows, projected);
+                part.write(&h, &weight, Some(&scale[rows.clone()]), rows, projected);
             }
         });
     }
 
     /// The gradient of H, the shares of that of W, and the sums for those of the normalisation,
     /// all from one visit to each block of rows.
-    fn hidden_gradient(&mut self, run: &Run<'_>, transposed: &Panels, out: &mut Panels) {
-        let (c, grad) = (run.memory.value(self.propagated), run.memory.grad(self.output));
+    fn hidden_gradient(&mut self, run: &Run<'_>, transposed: &Panels, parts: [Part<'_>; SHARDS]) {
+        let grad = run.memory.grad(self.output);
+        let c = self.norm.stored(run.memory.value(self.propagated), grad.rows());
         self.norm.clear_sums();
-        self.shares.resize_with(SHARDS, || Panels::zeros(out.cols(), grad.cols()));
-        let partition = Partition::even(out.rows());
-        let mut parts = out.shards_mut(&partition).map(Some);
+        self.shares.resize_with(SHARDS, || Panels::zeros(transposed.cols(), grad.cols()));
         let mut buffers = self.blocks.iter_mut().zip(&mut self.shares);
-        let mut shards: [_; SHARDS] =
-            std::array::from_fn(|s| parts[s].take().zip(buffers.next()).expect("SHARDS shards"));
+        let mut shards = parts.map(|part| (part, buffers.next().expect("SHARDS shards")));
         let (norm, arithmetic) = (&self.norm, self.arithmetic);
         let transposed = transposed.rows_ref(0..transposed.rows());
         let transposed = self.factors[1].prepare(transposed, Uses::WEIGHTS);
         run.threads.for_each_owned(&mut shards, |shard, (part, (block, share))| {
             share.data_mut().fill(0.0);
-            let first = part.range().start;
             let Block { hidden, hidden_operand, grad_operand, .. } = &mut **block;
             for rows in blocks_of(part.range(), arithmetic) {
                 let g = grad_operand.prepare(grad.rows_ref(rows.clone()), Uses::GRADIENT);
-                let mut out = part.part(rows.start - first..rows.end - first);
-                product(&g, &transposed, &mut out, Store::Overwrite);
+                part.write(&g, &transposed, None, rows.clone(), hidden);
                 for (p, map) in norm.maps().iter().enumerate() {
-                    let inputs = c.rows_ref(rows.clone()).panel(p);
-                    norm.add_sums(p, shard, &affine_sums(map, out.panel(p), inputs));
+                    let (grad, inputs) =
+                        (part.values(p, rows.clone()), c.panel(p).part(rows.clone()));
+                    norm.add_sums(p, shard, &affine_sums(map, grad, inputs));
                 }
                 let operand = (&mut *hidden_operand, Uses::TURNED);
                 let h = hidden_block(norm, c, &rows, hidden, operand);

@@ -22,7 +22,9 @@ const BLOCK_ROWS: usize = 128;
 /// Rows of a block of a shard: even blocks of whole register tiles.
 fn block_rows(shard_rows: usize, arithmetic: Arithmetic) -> usize {
     let tile = arithmetic.tile_rows();
-    let most = BLOCK_ROWS / tile * tile;
+    // On a matrix unit packed copies join the block's matrices: half the rows fit as well.
+    let room = if arithmetic.uses_tiles() { BLOCK_ROWS / 2 } else { BLOCK_ROWS };
+    let most = room / tile * tile;
     let blocks = shard_rows.div_ceil(most).max(1);
     shard_rows.div_ceil(blocks).next_multiple_of(tile).clamp(tile, most)
 }
