@@ -217,10 +217,11 @@ impl Stored for Words {
     }
 }
 
-/// `Σ_{j in list} x[j]`, two sums in flight to hide the latency of the additions.
+/// `Σ_{j in list} x[j]`, row by row.
 ///
-/// The last rows, fewer than four, are added without a branch on their number: lists are short
-/// and of random length, so such a branch would be mispredicted most of the time.
+/// Lists are short and of random length, so the end of one is mispredicted: with one row at a time
+/// that happens once. Several sums in flight, and a tail for what they leave over, were slower;
+/// the sums of the next lists run ahead meanwhile.
 ///
 /// # Safety
 /// Every listed row of `F` must exist behind `x`; the CPU must have the instructions
@@ -229,25 +230,11 @@ impl Stored for Words {
 pub(crate) unsafe fn sum_listed<S: Simd, F: Stored>(list: &[u32], x: *const f32) -> Wide<S> {
     // SAFETY: as promised by the caller.
     unsafe {
-        let row = |j: u32| F::load::<S>(x.add(j as usize * F::ROW));
-        let (mut even, mut odd) = (Wide::<S>::zero(), Wide::<S>::zero());
-        let Some(&last) = list.last() else {
-            return even;
-        };
-        let mut fours = list.chunks_exact(4);
-        for four in &mut fours {
-            even = even.add(row(four[0]));
-            odd = odd.add(row(four[1]));
-            even = even.add(row(four[2]));
-            odd = odd.add(row(four[3]));
+        let mut sum = Wide::<S>::zero();
+        for &j in list {
+            sum = sum.add(F::load::<S>(x.add(j as usize * F::ROW)));
         }
-        let rest = fours.remainder();
-        for k in 0..3 {
-            let j = *rest.get(k).unwrap_or(&last);
-            let weight = f32::from(u8::from(k < rest.len()));
-            even = even.add_scaled(weight, row(j));
-        }
-        even.add(odd)
+        sum
     }
 }
 
@@ -263,16 +250,10 @@ pub(crate) unsafe fn sum_weighted<S: Simd, F: Stored>(
 ) -> Wide<S> {
     // SAFETY: as promised by the caller.
     unsafe {
-        let row = |j: u32| F::load::<S>(x.add(j as usize * F::ROW));
-        let (mut even, mut odd) = (Wide::<S>::zero(), Wide::<S>::zero());
-        let (mut lists, mut weights) = (list.chunks_exact(2), values.chunks_exact(2));
-        for (two, weight) in (&mut lists).zip(&mut weights) {
-            even = even.add_scaled(weight[0], row(two[0]));
-            odd = odd.add_scaled(weight[1], row(two[1]));
+        let mut sum = Wide::<S>::zero();
+        for (&j, &weight) in list.iter().zip(values) {
+            sum = sum.add_scaled(weight, F::load::<S>(x.add(j as usize * F::ROW)));
         }
-        for (&j, &weight) in lists.remainder().iter().zip(weights.remainder()) {
-            even = even.add_scaled(weight, row(j));
-        }
-        even.add(odd)
+        sum
     }
 }
