@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use crate::panels::{PANEL, Panels, RowsRef};
 use crate::par::{Cell, Partition, SHARDS, Threads};
-use crate::simd::{Simd, dispatch};
+use crate::simd::{Simd, dispatch, dispatch_rounding};
 use crate::wide::Wide;
 
 /// The bits of an `f32` that a bfloat16 keeps.
@@ -340,7 +340,7 @@ impl<'a> AnyPanels<'a> {
     }
 }
 
-dispatch! {
+dispatch_rounding! {
     /// Rounds rows of a panel to words.
     pub fn pack_rows(rows: &[f32], words: &mut [f32]) = pack_kernel
 }
@@ -368,7 +368,7 @@ unsafe fn unpack_kernel<S: Simd>(words: &[f32], rows: &mut [f32]) {
     }
 }
 
-dispatch! {
+dispatch_rounding! {
     /// `words = scale ∘ rows`, rounded, with one factor a row.
     pub fn pack_scaled(rows: &[f32], scale: &[f32], words: &mut [f32]) = pack_scaled_kernel
 }
@@ -386,7 +386,7 @@ unsafe fn pack_scaled_kernel<S: Simd>(rows: &[f32], scale: &[f32], words: &mut [
     }
 }
 
-dispatch! {
+dispatch_rounding! {
     /// `out = a + b` of rows stored as words, rounded.
     pub fn add_words(a: &[f32], b: &[f32], out: &mut [f32]) = add_words_kernel
 }

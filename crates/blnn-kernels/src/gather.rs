@@ -8,7 +8,7 @@ use crate::bf16::{Panels16, View16};
 use crate::csr::Pattern;
 use crate::panels::Panels;
 use crate::par::{Cell, Partition, Threads};
-use crate::simd::{Simd, dispatch};
+use crate::simd::{Simd, dispatch, dispatch_rounding};
 use crate::wide::{Floats, Stored, Words, sum_listed};
 
 /// For each row a list of columns, drawn anew in place from the entries of a fixed pattern.
@@ -264,7 +264,7 @@ dispatch! {
     fn sum_words(lists: Lists<'_>, x: &[f32], scale: &[f32], out: &mut [f32]) = sum_words_kernel
 }
 
-dispatch! {
+dispatch_rounding! {
     fn sum_words_to_words(lists: Lists<'_>, x: &[f32], scale: &[f32], out: &mut [f32]) = words_to_words_kernel
 }
 

@@ -6,7 +6,7 @@
 
 use crate::bf16::{Values, WORDS};
 use crate::panels::PANEL;
-use crate::simd::{Simd, dispatch};
+use crate::simd::{Simd, dispatch, dispatch_rounding};
 use crate::wide::{Floats, Stored, Wide, Words};
 
 /// One value for each column of a panel.
@@ -275,7 +275,7 @@ dispatch! {
     ) = backward_kernel
 }
 
-dispatch! {
+dispatch_rounding! {
     /// [`affine_backward`] with the result in `words`, rounded to bfloat16.
     pub fn affine_backward16(
         map: &Affine, gradient: &AffineGradient, input: &[f32], row_scale: &[f32], grad: &[f32],
@@ -283,7 +283,7 @@ dispatch! {
     ) = backward16_kernel
 }
 
-dispatch! {
+dispatch_rounding! {
     /// [`affine_backward`] with input and gradients of bfloat16.
     pub fn affine_backward_words(
         map: &Affine, gradient: &AffineGradient, input: &[f32], row_scale: &[f32], words: &mut [f32],

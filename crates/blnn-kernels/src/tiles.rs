@@ -32,7 +32,7 @@ use crate::bf16::{Panels16, View16, WORDS, unpack_rows};
 use crate::panels::{PANEL, Panels, RowsMut, RowsRef};
 use crate::par::{Partition, Threads};
 use crate::product::Store;
-use crate::simd::{Simd, dispatch};
+use crate::simd::{Simd, dispatch, dispatch_rounding};
 use crate::wide::Wide;
 
 /// Words in a tile.
@@ -220,7 +220,7 @@ impl Packed {
     }
 }
 
-dispatch! {
+dispatch_rounding! {
     /// Packs at most 32 rows of a panel as pairs; missing rows count as zero.
     fn pair_rows(rows: &[f32], tiles: &mut [f32]) = pair_kernel
 }
@@ -233,19 +233,19 @@ unsafe fn pair_kernel<S: Simd>(rows: &[f32], tiles: &mut [f32]) {
     for (j, (left, right)) in slots.enumerate() {
         // SAFETY: a row holds PANEL floats, `left` and `right` WORDS words each.
         unsafe {
-            let (low, high) = (rounded_row::<S>(rows, j), rounded_row::<S>(rows, j + WORDS));
+            let (low, high) = (row_or_zeros::<S>(rows, j), row_or_zeros::<S>(rows, j + WORDS));
             low.pair(high).store_halves(left.as_mut_ptr(), right.as_mut_ptr());
         }
     }
 }
 
-/// Row `i` of a panel, rounded, or zeros beyond the last.
+/// Row `i` of a panel, or zeros beyond the last.
 #[inline(always)]
-unsafe fn rounded_row<S: Simd>(rows: &[f32], i: usize) -> Wide<S> {
+unsafe fn row_or_zeros<S: Simd>(rows: &[f32], i: usize) -> Wide<S> {
     // SAFETY: the caller promises a CPU with the instructions of `S`; a row holds PANEL floats.
     unsafe {
         match rows.get(i * PANEL..(i + 1) * PANEL) {
-            Some(row) => Wide::<S>::load(row.as_ptr()).round(),
+            Some(row) => Wide::<S>::load(row.as_ptr()),
             None => Wide::zero(),
         }
     }

@@ -63,8 +63,7 @@ impl<S: Simd> Wide<S> {
         for v in 0..half {
             // SAFETY: the caller promises PANEL / 2 writable words.
             unsafe {
-                let (low, high) = (S::round16(self.0[v]), S::round16(self.0[v + half]));
-                S::store(p.add(v * S::LANES), S::pair16(low, high));
+                S::store(p.add(v * S::LANES), S::narrow16(self.0[v], self.0[v + half]));
             }
         }
     }
@@ -93,12 +92,12 @@ impl<S: Simd> Wide<S> {
         self
     }
 
-    /// Words of the rounded values of two rows: those of this one below those of `high`.
+    /// Words of the values of two rows, rounded: those of this one below those of `high`.
     #[inline(always)]
     pub(crate) unsafe fn pair(mut self, high: Self) -> Self {
         for v in 0..registers::<S>() {
             // SAFETY: the caller promises a CPU with the instructions of `S`.
-            self.0[v] = unsafe { S::pair16(self.0[v], high.0[v]) };
+            self.0[v] = unsafe { S::narrow16(self.0[v], high.0[v]) };
         }
         self
     }

@@ -11,7 +11,7 @@ mod x86;
 pub(crate) use neon::Neon;
 pub(crate) use scalar::Scalar;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86::{Avx2, Avx512};
+pub(crate) use x86::{Avx2, Avx512, Avx512Bf16};
 
 use std::sync::OnceLock;
 
@@ -116,6 +116,12 @@ pub(crate) trait Simd: Copy {
     unsafe fn round16(v: Self::V) -> Self::V;
     /// Words of two rounded lanes each: the upper half of `low` below that of `high`.
     unsafe fn pair16(low: Self::V, high: Self::V) -> Self::V;
+    /// Words of two lanes each, rounded: `low` below `high`.
+    #[inline(always)]
+    unsafe fn narrow16(low: Self::V, high: Self::V) -> Self::V {
+        // SAFETY: the caller promises a CPU with the instructions.
+        unsafe { Self::pair16(Self::round16(low), Self::round16(high)) }
+    }
     /// The lower bfloat16 of each word.
     unsafe fn low16(words: Self::V) -> Self::V;
     /// The upper bfloat16 of each word.
@@ -177,6 +183,42 @@ macro_rules! dispatch {
     };
 }
 pub(crate) use dispatch;
+
+/// Like [`dispatch!`], for kernels that round to bfloat16 all the time: where the CPU has
+/// instructions for that, they run as [`Avx512Bf16`].
+macro_rules! dispatch_rounding {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = $kernel:path) => {
+        $(#[$meta])*
+        #[allow(clippy::too_many_arguments, reason = "kernels take their shapes and strides apart")]
+        $vis fn $name($($arg: $ty),*) {
+            #[cfg(target_arch = "x86_64")]
+            if $crate::simd::rounds_by_instruction() {
+                use $kernel as kernel;
+                #[target_feature(enable = "avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+                #[allow(clippy::too_many_arguments, reason = "as above")]
+                unsafe fn avx512bf16($($arg: $ty),*) {
+                    // SAFETY: this function's own features are those the type needs.
+                    unsafe { kernel::<$crate::simd::Avx512Bf16>($($arg),*) }
+                }
+                // SAFETY: the CPU was found to have the instructions.
+                return unsafe { avx512bf16($($arg),*) };
+            }
+            $crate::simd::dispatch! { fn plain($($arg: $ty),*) = $kernel }
+            plain($($arg),*);
+        }
+    };
+}
+pub(crate) use dispatch_rounding;
+
+/// Whether the CPU has AVX-512 BF16 and `BLNN_KERNELS` does not name lesser kernels.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn rounds_by_instruction() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let is_forced = matches!(wish(), Ok(Some(_)));
+        !is_forced && isa() == Isa::Avx512 && std::arch::is_x86_feature_detected!("avx512bf16")
+    })
+}
 
 #[cfg(test)]
 mod tests {

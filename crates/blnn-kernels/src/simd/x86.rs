@@ -14,6 +14,11 @@ pub(crate) struct Avx2;
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512;
 
+/// [`Avx512`] that rounds to bfloat16 by an instruction; needs AVX-512 BF16 too. That instruction
+/// takes numbers too small for their exponent for zero, as products on tiles do.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512Bf16;
+
 /// Wraps intrinsics in the trait's methods. All of them are `unsafe` for one and the same
 /// reason: the CPU must have the instruction, which the trait demands of its caller.
 macro_rules! methods {
@@ -124,6 +129,49 @@ impl Simd for Avx512 {
         };
     }
 }
+
+impl Simd for Avx512Bf16 {
+    type V = __m512;
+    const LANES: usize = Avx512::LANES;
+    const TILE_ROWS: usize = Avx512::TILE_ROWS;
+    const TILE_VECTORS: usize = Avx512::TILE_VECTORS;
+
+    methods! {
+        splat(x: f32) -> __m512 = Avx512::splat(x);
+        load(p: *const f32) -> __m512 = Avx512::load(p);
+        prefetch(p: *const f32) = Avx512::prefetch(p);
+        store(p: *mut f32, v: __m512) = Avx512::store(p, v);
+        add(a: __m512, b: __m512) -> __m512 = Avx512::add(a, b);
+        sub(a: __m512, b: __m512) -> __m512 = Avx512::sub(a, b);
+        mul(a: __m512, b: __m512) -> __m512 = Avx512::mul(a, b);
+        fma(a: __m512, b: __m512, c: __m512) -> __m512 = Avx512::fma(a, b, c);
+        if_positive(x: __m512, a: __m512, b: __m512) -> __m512 = Avx512::if_positive(x, a, b);
+        sum(v: __m512) -> f32 = Avx512::sum(v);
+        round16(v: __m512) -> __m512 = Avx512::round16(v);
+        pair16(low: __m512, high: __m512) -> __m512 = Avx512::pair16(low, high);
+        low16(words: __m512) -> __m512 = Avx512::low16(words);
+        high16(words: __m512) -> __m512 = Avx512::high16(words);
+        transpose_words(from: *const f32, to: *mut f32) = Avx512::transpose_words(from, to);
+        narrow16(low: __m512, high: __m512) -> __m512 = {
+            // All of `low`, then all of `high`, shuffled into words of one each.
+            let halves = _mm512_cvtne2ps_pbh(high, low);
+            let order = _mm512_loadu_si512(IN_WORDS.as_ptr().cast());
+            let words = _mm512_permutexvar_epi16(order, std::mem::transmute::<__m512bh, __m512i>(halves));
+            _mm512_castsi512_ps(words)
+        };
+    }
+}
+
+/// Where the halves of each word come from in [`Avx512Bf16`]: `0, 16, 1, 17, …`.
+static IN_WORDS: [u16; 32] = {
+    let mut order = [0; 32];
+    let mut j = 0;
+    while j < 16 {
+        (order[2 * j], order[2 * j + 1]) = (j as u16, 16 + j as u16);
+        j += 1;
+    }
+    order
+};
 
 /// The transpose of 16 rows of 16 words: first of each 4×4 block within the four quarters of the
 /// registers, then of the 4×4 matrix of such quarters.
