@@ -292,9 +292,11 @@ impl HiddenLayer {
         let transposed = transposed.rows_ref(0..transposed.rows());
         let transposed = self.factors[1].prepare(transposed, Uses::WEIGHTS);
         run.threads.for_each_owned(&mut shards, |shard, (part, (block, share))| {
-            share.data_mut().fill(0.0);
+            let first = part.range().start;
             let Block { hidden, hidden_operand, grad_operand, .. } = &mut **block;
             for rows in blocks_of(part.range(), arithmetic) {
+                // The first block overwrites what an earlier step left.
+                let store = if rows.start == first { Store::Overwrite } else { Store::Add };
                 let g = grad_operand.prepare(grad.rows_ref(rows.clone()), Uses::GRADIENT);
                 part.write(&g, &transposed, None, rows.clone(), hidden);
                 for (p, map) in norm.maps().iter().enumerate() {
@@ -304,7 +306,7 @@ impl HiddenLayer {
                 }
                 let operand = (&mut *hidden_operand, Uses::TURNED);
                 let h = hidden_block(norm, c, &rows, hidden, operand);
-                transposed_product(&h, &g, share, Store::Add);
+                transposed_product(&h, &g, share, store);
             }
         });
     }

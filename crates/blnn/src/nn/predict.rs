@@ -95,6 +95,8 @@ struct Shard {
     bias2: Panels,
     slopes: Panels,
     loss: Loss,
+    /// The shares of the weights hold an earlier step's: the first block overwrites them.
+    is_stale: bool,
 }
 
 /// The left operands of a block's products, prepared where they arise.
@@ -128,15 +130,18 @@ impl Shard {
             bias2: Panels::zeros(1, width),
             slopes: Panels::zeros(1, hidden),
             loss: Loss::default(),
+            is_stale: false,
         }
     }
 
+    /// Begins a step. A shard with rows overwrites its shares of the weights, which saves a pass
+    /// over them; one without never has any but zero.
     fn clear(&mut self) {
-        let Self { weight1, weight2, bias1, bias2, slopes, .. } = self;
-        for share in [weight1, weight2, bias1, bias2, slopes] {
+        for share in [&mut self.bias1, &mut self.bias2, &mut self.slopes] {
             share.data_mut().fill(0.0);
         }
         self.loss = Loss::default();
+        self.is_stale = true;
     }
 }
 
@@ -222,10 +227,12 @@ impl Shard {
     /// From the gradient of a block's predictions to those of the parameters and the input.
     fn back(&mut self, shared: &Shared<'_>, input: RowsRef<'_>, online_grad: &mut RowsMut<'_>) {
         let rows = input.rows();
+        let store = if self.is_stale { Store::Overwrite } else { Store::Add };
+        self.is_stale = false;
         let Self { operands, pre, bias1, bias2, slopes, .. } = self;
         let z_grad = operands.z_grad.prepare(self.z_grad.rows_ref(0..rows), Uses::GRADIENT);
         let act = operands.act.prepared(self.act.rows_ref(0..rows));
-        transposed_product(&act, &z_grad, &mut self.weight2, Store::Add);
+        transposed_product(&act, &z_grad, &mut self.weight2, store);
         for p in 0..self.z_grad.panels() {
             let total = columns_mut(bias2.panel_mut(p));
             add_column_sums(&self.z_grad.panel(p)[..rows * PANEL], total);
@@ -240,7 +247,7 @@ impl Shard {
                 act_backward(pre, shared.slope, grad, bias, slopes);
             });
         let input = operands.input.prepared(input);
-        transposed_product(&input, &hidden, &mut self.weight1, Store::Add);
+        transposed_product(&input, &hidden, &mut self.weight1, store);
         product(&hidden, &shared.weight1_t, online_grad, Store::Overwrite);
     }
 }
