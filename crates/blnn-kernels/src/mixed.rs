@@ -111,6 +111,23 @@ pub fn has_matrix_unit() -> bool {
     false
 }
 
+/// So many products of 32×32 by 32×32 on registers alone: what a matrix unit can do at most.
+///
+/// # Panics
+/// Without a matrix unit.
+pub(crate) fn multiply_registers(steps: usize) -> f32 {
+    let arithmetic = Arithmetic::bf16();
+    assert!(arithmetic.uses_tiles(), "no matrix unit");
+    with_tiles!(arithmetic, repeat_products(steps))
+}
+
+/// [`multiply_registers`] of operands that are loaded each time.
+pub(crate) fn multiply_loaded(steps: usize) -> f32 {
+    let arithmetic = Arithmetic::bf16();
+    assert!(arithmetic.uses_tiles(), "no matrix unit");
+    with_tiles!(arithmetic, repeat_loaded_products(steps))
+}
+
 /// What an operand is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uses {
@@ -143,6 +160,16 @@ pub struct Operand {
     rows: Panels16,
     pairs: Packed,
     turned: Packed,
+    collected: Collected,
+}
+
+/// Blocks whose forms for sums over rows are kept together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Collected {
+    /// All rows, or 0 if every matrix is prepared by itself.
+    rows: usize,
+    /// Rows of the blocks so far.
+    done: usize,
 }
 
 /// A matrix ready to be multiplied.
@@ -156,6 +183,13 @@ impl Operand {
     /// Empty buffers.
     pub fn new(arithmetic: Arithmetic) -> Self {
         Self { arithmetic, ..Self::default() }
+    }
+
+    /// Collects the blocks that are prepared from now on, so many rows in all: on a matrix unit one
+    /// [`transposed_product`] then sums over all of them. All but the last must have a multiple of
+    /// 32 rows. Elsewhere a block stands for itself, and there must be one only.
+    pub fn collect(&mut self, rows: usize) {
+        self.collected = Collected { rows, done: 0 };
     }
 
     /// Prepares rows of a matrix for the given uses. With [`Arithmetic::F32`] this does nothing.
@@ -192,6 +226,7 @@ impl Operand {
                     self.pack_block(p, first, values, uses);
                 }
             }
+            self.collected.done += rows;
             return self.prepared(plain.rows_ref(0..rows));
         }
         for p in 0..plain.panels() {
@@ -231,18 +266,16 @@ impl Operand {
 
     fn pack(&mut self, x: &RowsRef<'_>, uses: Uses) {
         self.make_room(x.rows(), x.panels(), uses);
-        if uses.rows {
-            self.rows.copy_from(0, x);
+        for p in 0..x.panels() {
+            for (block, rows) in x.panel(p).chunks(PANEL * PANEL).enumerate() {
+                self.pack_block(p, block * PANEL, rows, uses);
+            }
         }
-        if uses.right {
-            self.pairs.pair(x);
-        }
-        if uses.turned {
-            self.turned.turn(x);
-        }
+        self.collected.done += x.rows();
     }
 
-    /// Gives the packed forms room for a matrix.
+    /// Gives the packed forms room for a block, and those that are summed over rows for all that
+    /// are collected with it.
     fn make_room(&mut self, rows: usize, panels: usize, uses: Uses) {
         if uses.rows {
             let (rows, cols) = (rows.next_multiple_of(PANEL), panels * PANEL);
@@ -250,11 +283,17 @@ impl Operand {
                 self.rows = Panels16::zeros(rows, cols);
             }
         }
+        if self.collected.rows == 0 {
+            self.collected.done = 0;
+        }
+        assert!(self.collected.done.is_multiple_of(PANEL), "only the last block may end in a tile");
+        let summed = self.collected.rows.max(rows);
+        assert!(self.collected.done + rows <= summed, "more rows than are collected");
         if uses.right {
-            self.pairs.shape(rows, panels);
+            self.pairs.shape(summed, panels);
         }
         if uses.turned {
-            self.turned.shape(rows, panels);
+            self.turned.shape(summed, panels);
         }
     }
 
@@ -263,11 +302,12 @@ impl Operand {
         if uses.rows {
             self.rows.copy_block(p, first, rows);
         }
+        let group = (self.collected.done + first) / PANEL;
         if uses.right {
-            self.pairs.pair_group(p, first / PANEL, rows);
+            self.pairs.pair_group(p, group, rows);
         }
         if uses.turned {
-            self.turned.turn_group(p, first / PANEL, rows);
+            self.turned.turn_group(p, group, rows);
         }
     }
 }
@@ -354,6 +394,7 @@ pub fn product_prepared<'a>(
             each(p, part, values);
             out.pack_block(p, first, values, uses);
         });
+        out.collected.done += rows;
         return out.prepared(plain.rows_ref(0..rows));
     }
     product_each(a, b, plain, each);
@@ -488,6 +529,77 @@ mod tests {
                         }
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_that_are_collected_are_summed_over_together() {
+        let (rows, m, n) = (32 + 64 + 17, 40, 33);
+        let (a, b) = (sample(rows, m, 0.3), sample(rows, n, 0.9));
+        let mut out = Panels::from_matrix(&Matrix::from_fn(m, n, |_, _| 1.0));
+        let [mut left, mut right] = [(); 2].map(|()| Operand::new(EMULATED));
+        left.collect(rows);
+        right.collect(rows);
+        let [a_panels, b_panels] = [&a, &b].map(Panels::from_matrix);
+        for range in [0..32, 32..96, 96..rows] {
+            left.prepare(a_panels.rows_ref(range.clone()), Uses::TURNED);
+            let count = range.len();
+            let mut plain = Panels::zeros(count, n);
+            right.fill(count, &mut plain, Uses::GRADIENT, |p, at, values| {
+                let from = b_panels.rows_ref(range.start + at.start..range.start + at.end);
+                values.copy_from_slice(from.panel(p));
+            });
+        }
+        let last = 96..rows;
+        let a_last = left.prepared(a_panels.rows_ref(last.clone()));
+        let b_last = right.prepared(b_panels.rows_ref(last));
+        transposed_product(&a_last, &b_last, &mut out, Store::Overwrite);
+        for i in 0..m {
+            for j in 0..n {
+                let want = naive(rows, |k| a.get(k, i), |k| b.get(k, j));
+                assert_close(out.get(i, j), want, rows, &format!("({i}, {j})"));
+            }
+        }
+    }
+
+    /// What a product hands on, and what it is prepared as, is the product of rounded operands.
+    #[test]
+    fn products_are_handed_on_block_by_block() {
+        for arithmetic in [Arithmetic::F32, ROUNDED, EMULATED] {
+            let (m, k, n) = (70, 64, 40);
+            let [a, b] = [sample(m, k, 0.1), sample(k, n, 0.7)].map(|x| Panels::from_matrix(&x));
+            let want = {
+                let mut buffers = [Operand::new(arithmetic), Operand::new(arithmetic)];
+                let [left, right] = &mut buffers;
+                let a = left.prepare(a.rows_ref(0..m), Uses::ROWS);
+                let b = right.prepare(b.rows_ref(0..k), Uses::WEIGHTS);
+                let mut out = Panels::zeros(m, n);
+                product(&a, &b, &mut out.rows_mut(0..m), Store::Overwrite);
+                out
+            };
+            let mut buffers = [(); 3].map(|()| Operand::new(arithmetic));
+            let [left, right, result] = &mut buffers;
+            let a = left.prepare(a.rows_ref(0..m), Uses::ROWS);
+            let b = right.prepare(b.rows_ref(0..k), Uses::WEIGHTS);
+            let (mut seen, mut plain) = (Panels::zeros(m, n), Panels::zeros(m, n));
+            let doubled = (result, Uses::ROWS);
+            let doubled = product_prepared(&a, &b, &mut plain, doubled, |p, rows, values| {
+                let at = rows.start * PANEL..rows.end * PANEL;
+                seen.panel_mut(p)[at].copy_from_slice(values);
+                values.iter_mut().for_each(|v| *v *= 2.0);
+            });
+            assert_eq!(seen, want, "{arithmetic:?}");
+            let unit =
+                Panels::from_matrix(&Matrix::from_fn(n, n, |i, j| f32::from(u8::from(i == j))));
+            let mut one = Operand::new(arithmetic);
+            let one = one.prepare(unit.rows_ref(0..n), Uses::WEIGHTS);
+            let mut out = Panels::zeros(m, n);
+            product(&doubled, &one, &mut out.rows_mut(0..m), Store::Overwrite);
+            let rounded =
+                |v: f32| if arithmetic.is_bf16() { bf16::round(2.0 * v) } else { 2.0 * v };
+            for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                assert_eq!(out.get(i, j), rounded(want.get(i, j)), "{arithmetic:?} ({i}, {j})");
             }
         }
     }

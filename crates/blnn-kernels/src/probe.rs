@@ -16,6 +16,10 @@ use crate::{PANEL, Panels};
 pub struct Peaks {
     /// Fused multiply-adds on registers alone, in 10⁹ operations a second (two each).
     pub gflops: f64,
+    /// Products of bfloat16 on tile registers alone, likewise; `None` without a matrix unit.
+    pub tile_gflops: Option<f64>,
+    /// The same of tiles that are loaded from a level-1 cache, as products do.
+    pub loaded_tile_gflops: Option<f64>,
     /// Random rows of one panel gathered from 1 MiB, about what a level-2 cache holds, in GB/s.
     pub near_gather: f64,
     /// The same from 64 MiB, in GB/s.
@@ -34,6 +38,8 @@ impl Peaks {
         let far = 64 * MIB / ROW_BYTES;
         Self {
             gflops: multiply_adds(threads),
+            tile_gflops: tile_products(threads, crate::mixed::multiply_registers),
+            loaded_tile_gflops: tile_products(threads, crate::mixed::multiply_loaded),
             near_gather: gather(MIB / ROW_BYTES, scattered, threads),
             far_gather: gather(far, scattered, threads),
             stream: gather(far, |k, _| k as u32, threads),
@@ -59,6 +65,16 @@ fn multiply_adds(threads: &Threads) -> f64 {
     const STEPS: usize = 1_000_000;
     best_rate(threads, STEPS as f64 * operations_a_step() as f64, || chain(STEPS))
 }
+
+/// The rate of products of 32×32 by 32×32, of which `multiply` does so many.
+fn tile_products(threads: &Threads, multiply: fn(usize) -> f32) -> Option<f64> {
+    const STEPS: usize = 100_000;
+    let work = STEPS as f64 * 2.0 * (PANEL * PANEL * PANEL) as f64;
+    crate::mixed::has_matrix_unit().then(|| best_rate(threads, work, || multiply(STEPS)))
+}
+
+/// Rows of a list that are summed together, as many as a node has neighbours.
+const LIST: usize = 16;
 
 /// The rate at which listed rows of a panel are summed; `position` gives the k-th of `rows`.
 fn gather(rows: usize, position: fn(usize, usize) -> u32, threads: &Threads) -> f64 {
@@ -124,7 +140,13 @@ unsafe fn sum_rows_kernel<S: Simd>(list: &[u32], x: &[f32]) -> f32 {
     let rows = x.len() / PANEL;
     assert!(list.iter().all(|&j| (j as usize) < rows), "listed rows lie in the panel");
     // SAFETY: checked above; the wrapper has the instructions of `S`.
-    unsafe { sum_listed::<S, Floats>(list, x.as_ptr()).sum() }
+    unsafe {
+        let mut total = crate::wide::Wide::<S>::zero();
+        for list in list.chunks(LIST) {
+            total = total.add(sum_listed::<S, Floats>(list, x.as_ptr()));
+        }
+        total.sum()
+    }
 }
 
 #[cfg(test)]

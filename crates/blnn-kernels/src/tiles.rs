@@ -29,7 +29,7 @@ pub(crate) mod trap;
 use std::ops::Range;
 
 use crate::bf16::{Panels16, View16, WORDS, unpack_rows};
-use crate::panels::{PANEL, Panels, RowsMut, RowsRef};
+use crate::panels::{PANEL, Panels, RowsMut};
 use crate::par::{Partition, Threads};
 use crate::product::Store;
 use crate::simd::{Simd, dispatch, dispatch_rounding};
@@ -142,16 +142,6 @@ impl Packed {
         &mut self.words.data_mut()[..words]
     }
 
-    /// Packs pairs.
-    pub(crate) fn pair(&mut self, x: &RowsRef<'_>) {
-        self.shape(x.rows(), x.panels());
-        let groups = self.groups.max(1);
-        for (index, tiles) in self.tiles_mut().chunks_exact_mut(2 * TILE).enumerate() {
-            let rows = x.panel(index / groups).chunks(PANEL * PANEL).nth(index % groups);
-            pair_rows(rows.unwrap_or_default(), tiles);
-        }
-    }
-
     /// Packs pairs from rows stored as words.
     pub(crate) fn pair_words(&mut self, x: View16<'_>, threads: &Threads) {
         self.pair_read((x.rows(), x.panels()), threads, |p, rows, floats| {
@@ -193,16 +183,6 @@ impl Packed {
                 pair_rows(floats, tiles);
             }
         });
-    }
-
-    /// Packs turned tiles.
-    pub(crate) fn turn(&mut self, x: &RowsRef<'_>) {
-        self.shape(x.rows(), x.panels());
-        for p in 0..self.panels {
-            for (group, rows) in x.panel(p).chunks(PANEL * PANEL).enumerate() {
-                self.turn_group(p, group, rows);
-            }
-        }
     }
 
     /// Packs pairs of at most 32 rows of a panel.
@@ -448,4 +428,33 @@ fn sum_products<'a, T: Tiles>(
         tiles.multiply::<3, 5, 7>();
         tiles.multiply::<1, 4, 7>();
     }
+}
+
+/// So many products of 32×32 by 32×32, of zeros, on registers alone.
+///
+/// # Safety
+/// As for [`Tiles::configure`].
+pub(crate) unsafe fn repeat_products<T: Tiles>(steps: usize) -> f32 {
+    // SAFETY: as promised by the caller.
+    let mut tiles = unsafe { T::configure() };
+    for _ in 0..steps {
+        tiles.multiply::<0, 4, 6>();
+        tiles.multiply::<2, 5, 6>();
+        tiles.multiply::<3, 5, 7>();
+        tiles.multiply::<1, 4, 7>();
+    }
+    0.0
+}
+
+/// The same with operands that are loaded from memory each time, a few KiB of zeros.
+///
+/// # Safety
+/// As for [`Tiles::configure`].
+pub(crate) unsafe fn repeat_loaded_products<T: Tiles>(steps: usize) -> f32 {
+    // SAFETY: as promised by the caller.
+    let mut tiles = unsafe { T::configure() };
+    let zeros = [Block([0.0; PANEL * PANEL]), Block([0.0; PANEL * PANEL])];
+    let half = |k: usize, operand: usize| &zeros[operand].0[k % 2 * 2 * TILE..][..2 * TILE];
+    sum_products(&mut tiles, steps, |k| half(k, 0), |k| half(k, 1));
+    zeros[0].0[0]
 }

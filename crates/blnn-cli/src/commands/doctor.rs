@@ -63,6 +63,10 @@ struct Findings {
 #[derive(Debug, Serialize)]
 struct MeasuredPeaks {
     gflops: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tile_gflops: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    loaded_tile_gflops: Option<f64>,
     near_gather_gbs: f64,
     far_gather_gbs: f64,
     stream_gbs: f64,
@@ -109,6 +113,8 @@ fn examine(args: &DoctorArgs) -> Findings {
 fn measured(peaks: Peaks) -> MeasuredPeaks {
     MeasuredPeaks {
         gflops: peaks.gflops,
+        tile_gflops: peaks.tile_gflops,
+        loaded_tile_gflops: peaks.loaded_tile_gflops,
         near_gather_gbs: peaks.near_gather,
         far_gather_gbs: peaks.far_gather,
         stream_gbs: peaks.stream,
@@ -145,6 +151,10 @@ fn rows(found: &Findings) -> Vec<(&'static str, String)> {
     ];
     if let Some(peaks) = &found.peaks {
         rows.push(("peaks", format!("{:.0} GF/s multiply-add in f32", peaks.gflops)));
+        if let (Some(peak), Some(loaded)) = (peaks.tile_gflops, peaks.loaded_tile_gflops) {
+            let tiles = format!("{peak:.0} GF/s bf16 on tile registers, {loaded:.0} with loads");
+            rows.push(("", tiles));
+        }
         let gathers = format!(
             "{:.0} GB/s gathered from 1 MiB, {:.0} from 64 MiB, {:.0} in order",
             peaks.near_gather_gbs, peaks.far_gather_gbs, peaks.stream_gbs

@@ -29,6 +29,12 @@ fn block_rows(shard_rows: usize, arithmetic: Arithmetic) -> usize {
     shard_rows.div_ceil(blocks).next_multiple_of(tile).clamp(tile, most)
 }
 
+/// Rows whose shares of the gradients of the weights are summed in one go: all of a shard's share
+/// passes through the cache each time, so on a matrix unit several blocks wait for each other.
+fn rows_at_once(block_rows: usize, arithmetic: Arithmetic) -> usize {
+    if arithmetic.uses_tiles() { 4 * block_rows } else { block_rows }
+}
+
 /// The predictor's parameters: `z = PReLU(h W₁ + b₁) W₂ + b₂`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PredictorParameters {
@@ -180,19 +186,39 @@ fn columns_mut(row: &mut [f32]) -> &mut Columns {
 }
 
 impl Shard {
-    /// Forward, loss and backward for the rows `first..first + rows` of one direction.
+    /// Forward, loss and backward for some rows of one direction, block by block.
+    fn rows(
+        &mut self,
+        shared: &Shared<'_>,
+        matrices: [&Panels; 3],
+        rows: Range<usize>,
+        step: usize,
+        online_grad: &mut RowsMut<'_>,
+    ) {
+        let Operands { input, act, z_grad, hidden_grad } = &mut self.operands;
+        for operand in [input, act, z_grad, hidden_grad] {
+            operand.collect(rows.len());
+        }
+        let mut last = rows.start..rows.start;
+        for start in rows.clone().step_by(step) {
+            last = start..(start + step).min(rows.end);
+            let mut grad = online_grad.part(last.start - rows.start..last.end - rows.start);
+            self.block(shared, matrices, last.clone(), &mut grad);
+        }
+        self.add_weights(matrices[0].rows_ref(last));
+    }
+
+    /// Forward, loss and backward for a block of one direction, without the weights' gradients.
     fn block(
         &mut self,
         shared: &Shared<'_>,
         [online, target, own]: [&Panels; 3],
-        first: usize,
-        rows: usize,
+        rows: Range<usize>,
         online_grad: &mut RowsMut<'_>,
     ) {
-        let input = online.rows_ref(first..first + rows);
-        self.forward(shared, input.clone());
-        self.pull(target, own, first, rows, shared.nodes);
-        self.back(shared, input, online_grad);
+        self.forward(shared, online.rows_ref(rows.clone()));
+        self.pull(target, own, rows.clone(), shared.nodes);
+        self.back(shared, rows.len(), online_grad);
     }
 
     /// A block's predictions.
@@ -211,11 +237,10 @@ impl Shard {
     }
 
     /// The loss of a block's predictions and its gradient.
-    fn pull(&mut self, target: &Panels, own: &Panels, first: usize, rows: usize, nodes: usize) {
+    fn pull(&mut self, target: &Panels, own: &Panels, rows: Range<usize>, nodes: usize) {
         let scale = -1.0 / nodes as f32;
         let mut block = Loss::default();
-        for slot in 0..rows {
-            let i = first + slot;
+        for (slot, i) in rows.enumerate() {
             let cosine = cosine_gradient(&self.z, slot, target, own, i, scale, &mut self.z_grad);
             block.nodes += f64::from(cosine.own);
             block.neighbours += f64::from(cosine.whole) - f64::from(cosine.own);
@@ -224,15 +249,10 @@ impl Shard {
         self.loss.neighbours -= block.neighbours / nodes as f64;
     }
 
-    /// From the gradient of a block's predictions to those of the parameters and the input.
-    fn back(&mut self, shared: &Shared<'_>, input: RowsRef<'_>, online_grad: &mut RowsMut<'_>) {
-        let rows = input.rows();
-        let store = if self.is_stale { Store::Overwrite } else { Store::Add };
-        self.is_stale = false;
+    /// From the gradient of a block's predictions to those of the biases, the slope and the input.
+    fn back(&mut self, shared: &Shared<'_>, rows: usize, online_grad: &mut RowsMut<'_>) {
         let Self { operands, pre, bias1, bias2, slopes, .. } = self;
         let z_grad = operands.z_grad.prepare(self.z_grad.rows_ref(0..rows), Uses::GRADIENT);
-        let act = operands.act.prepared(self.act.rows_ref(0..rows));
-        transposed_product(&act, &z_grad, &mut self.weight2, store);
         for p in 0..self.z_grad.panels() {
             let total = columns_mut(bias2.panel_mut(p));
             add_column_sums(&self.z_grad.panel(p)[..rows * PANEL], total);
@@ -246,9 +266,20 @@ impl Shard {
                     [&mut *bias1, slopes].map(|sums| columns_mut(sums.panel_mut(p)));
                 act_backward(pre, shared.slope, grad, bias, slopes);
             });
-        let input = operands.input.prepared(input);
-        transposed_product(&input, &hidden, &mut self.weight1, store);
         product(&hidden, &shared.weight1_t, online_grad, Store::Overwrite);
+    }
+
+    /// The shares of the weights' gradients, from all blocks since the operands began to collect.
+    fn add_weights(&mut self, last_input: RowsRef<'_>) {
+        let rows = last_input.rows();
+        let store = if self.is_stale { Store::Overwrite } else { Store::Add };
+        self.is_stale = false;
+        let input = self.operands.input.prepared(last_input);
+        let act = self.operands.act.prepared(self.act.rows_ref(0..rows));
+        let z_grad = self.operands.z_grad.prepared(self.z_grad.rows_ref(0..rows));
+        let hidden = self.operands.hidden_grad.prepared(self.hidden_grad.rows_ref(0..rows));
+        transposed_product(&act, &z_grad, &mut self.weight2, store);
+        transposed_product(&input, &hidden, &mut self.weight1, store);
     }
 }
 
@@ -368,11 +399,12 @@ impl Op for Predict {
                     let matrices = [direction.online, direction.target, direction.own]
                         .map(|var| memory.value(var));
                     let step = block_rows(range.len(), arithmetic);
-                    for start in range.clone().step_by(step) {
-                        let rows = step.min(range.end - start);
+                    let at_once = rows_at_once(step, arithmetic);
+                    for start in range.clone().step_by(at_once) {
+                        let rows = start..(start + at_once).min(range.end);
                         let from = start - range.start;
-                        let mut block = grad.part(from..from + rows);
-                        shard.block(&shared, matrices, start, rows, &mut block);
+                        let mut part = grad.part(from..from + rows.len());
+                        shard.rows(&shared, matrices, rows, step, &mut part);
                     }
                 }
             });
