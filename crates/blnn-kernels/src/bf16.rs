@@ -280,7 +280,7 @@ pub enum Values<'a> {
     Words(&'a [f32]),
 }
 
-impl<'a> Values<'a> {
+impl Values<'_> {
     /// Number of rows.
     pub fn rows(self) -> usize {
         match self {
@@ -294,6 +294,7 @@ impl<'a> Values<'a> {
     /// # Panics
     /// If there are no such rows.
     #[track_caller]
+    #[must_use]
     pub fn part(self, rows: Range<usize>) -> Self {
         match self {
             Self::Floats(values) => Self::Floats(&values[rows.start * PANEL..rows.end * PANEL]),

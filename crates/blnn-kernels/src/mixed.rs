@@ -587,7 +587,9 @@ mod tests {
             let doubled = product_prepared(&a, &b, &mut plain, doubled, |p, rows, values| {
                 let at = rows.start * PANEL..rows.end * PANEL;
                 seen.panel_mut(p)[at].copy_from_slice(values);
-                values.iter_mut().for_each(|v| *v *= 2.0);
+                for value in values.iter_mut() {
+                    *value *= 2.0;
+                }
             });
             assert_eq!(seen, want, "{arithmetic:?}");
             let unit =
