@@ -334,11 +334,6 @@ impl<'a> AnyPanels<'a> {
             Self::Words(x) => Values::Words(x.panel(p)),
         }
     }
-
-    /// The part of the matrix that lies in a cell.
-    pub fn cell(self, cell: &Cell) -> Values<'a> {
-        self.panel(cell.panel).part(cell.rows.clone())
-    }
 }
 
 dispatch_rounding! {

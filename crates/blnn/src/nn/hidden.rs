@@ -95,8 +95,9 @@ impl Part<'_> {
                 let first = part.range().start;
                 let mut out = part.part(rows.start - first..rows.end - first);
                 product(a, b, &mut out, Store::Overwrite);
-                let scale = scale.into_iter();
-                scale.for_each(|s| (0..out.panels()).for_each(|p| scale_rows(out.panel_mut(p), s)));
+                if let Some(scale) = scale {
+                    (0..out.panels()).for_each(|p| scale_rows(out.panel_mut(p), scale));
+                }
             }
             Self::Words(part) => product_each(a, b, plain, |p, at, values| {
                 let words = part.words_mut(p, rows.start + at.start..rows.start + at.end);
