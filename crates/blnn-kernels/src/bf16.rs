@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::panels::{PANEL, Panels, RowsRef};
-use crate::par::{Cell, Partition, SHARDS, Threads};
+use crate::par::{Cell, Partition, SHARDS, STRIP_PANELS, Strip, Threads};
 use crate::simd::{Simd, dispatch, dispatch_rounding};
 use crate::wide::Wide;
 
@@ -234,6 +234,14 @@ impl<'a> View16<'a> {
     /// Panel `p`: 16 words a row, in the bits of floats.
     pub fn panel(self, p: usize) -> &'a [f32] {
         &self.words.panel(p)[..self.rows * WORDS]
+    }
+
+    /// All rows of the panels of a strip; a panel it does not have is empty.
+    pub(crate) fn panels_of(self, strip: &Strip) -> [&'a [f32]; STRIP_PANELS] {
+        std::array::from_fn(|k| {
+            let p = strip.panels.start + k;
+            if strip.panels.contains(&p) { self.panel(p) } else { &[] }
+        })
     }
 
     /// The part of the matrix that lies in a cell.

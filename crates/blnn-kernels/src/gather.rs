@@ -1,23 +1,31 @@
 //! Sums of gathered rows: every sparse product of the project.
 //!
 //! A [`Selection`] names, for each output row, the input rows to add. Work is cut into cells of
-//! one panel by one shard of rows; neighbouring cells share a panel, so that a thread gathers
-//! from one panel, which fits its level-2 cache, for as long as possible.
+//! one panel by one shard of rows (or two panels, where rows are stored as words); neighbouring
+//! cells share a panel, so that a thread gathers from what fits its level-2 cache for as long as
+//! possible.
+
+use std::ops::Range;
 
 use crate::bf16::{Panels16, View16};
 use crate::csr::Pattern;
 use crate::panels::Panels;
-use crate::par::{Cell, Partition, Threads};
+use crate::par::{Cell, Partition, STRIP_PANELS, Strip, StripParts, Threads};
 use crate::simd::{Simd, dispatch, dispatch_rounding};
-use crate::wide::{Floats, Stored, Words, sum_listed};
+use crate::wide::{Floats, Stored, Words, sum_listed, sum_words};
 
 /// For each row a list of columns, drawn anew in place from the entries of a fixed pattern.
 ///
 /// Invariant: every listed column is below `cols`: all come from a checked [`Pattern`], or from a
 /// diagonal that was checked to fit.
+///
+/// The lists of a shard follow each other without gaps, so that a kernel can see which rows it will
+/// need next.
 #[derive(Clone, Debug)]
 pub struct Selection {
     cols: usize,
+    /// Where the list of each row starts. Where that of a shard's first row does, and the end, never
+    /// change: from there is room for all that the shard could list.
     starts: Vec<usize>,
     lengths: Vec<u32>,
     indices: Vec<u32>,
@@ -89,16 +97,22 @@ impl Selection {
         assert_eq!((self.rows(), self.cols), (pattern.rows(), pattern.cols()), "pattern");
         assert_eq!(self.indices.len(), slots, "pattern");
         let mut shards = self.partition.split_at(&self.starts, &mut self.indices);
+        let rows = self.lengths.len();
+        let mut starts = self.partition.split_rows(&mut self.starts[..rows]);
         let mut lengths = self.partition.split_rows(&mut self.lengths);
         let mut shards: [_; crate::SHARDS] = std::array::from_fn(|s| {
-            (std::mem::take(&mut shards[s]), std::mem::take(&mut lengths[s]))
+            let (starts, lengths) = (&mut starts[s], &mut lengths[s]);
+            (std::mem::take(&mut shards[s]), std::mem::take(starts), std::mem::take(lengths))
         });
-        let (partition, starts) = (&self.partition, &self.starts);
-        threads.for_each_owned(&mut shards[..partition.shards()], |s, (indices, lengths)| {
-            let range = partition.range(s);
-            for (row, length) in range.clone().zip(lengths.iter_mut()) {
-                let out = &mut indices[starts[row] - starts[range.start]..];
-                *length = fill_row(pattern, row, diagonal, &keep, out);
+        let partition = &self.partition;
+        threads.for_each_owned(&mut shards[..partition.shards()], |s, (room, starts, lengths)| {
+            let mut taken = 0;
+            let Some(&first) = starts.first() else { return };
+            let slots = starts.iter_mut().zip(lengths.iter_mut());
+            for (row, (start, length)) in partition.range(s).zip(slots) {
+                *start = first + taken;
+                *length = fill_row(pattern, row, diagonal, &keep, &mut room[taken..]);
+                taken += *length as usize;
             }
         });
     }
@@ -108,10 +122,10 @@ impl Selection {
         &self.indices[self.starts[i]..self.starts[i] + self.lengths[i] as usize]
     }
 
-    fn lists(&self, cell: &Cell) -> Lists<'_> {
+    fn lists(&self, rows: Range<usize>) -> Lists<'_> {
         Lists {
-            starts: &self.starts[cell.rows.clone()],
-            lengths: &self.lengths[cell.rows.clone()],
+            starts: &self.starts[rows.clone()],
+            lengths: &self.lengths[rows],
             indices: &self.indices,
         }
     }
@@ -179,7 +193,7 @@ pub fn gather_sum(
 #[track_caller]
 pub fn gather_cell(list: &Selection, cell: &Cell, x: &Panels, scale: &[f32], out: &mut [f32]) {
     assert_eq!(list.cols(), x.rows(), "gather: columns of the list, rows of the input");
-    sum_rows(list.lists(cell), x.panel(cell.panel), &scale[cell.rows.clone()], out);
+    sum_rows(list.lists(cell.rows.clone()), x.panel(cell.panel), &scale[cell.rows.clone()], out);
 }
 
 /// [`gather_sum`] of rows stored as bfloat16; the sums are `f32`.
@@ -195,8 +209,9 @@ pub fn gather_sum16(
     threads: &Threads,
 ) {
     assert_eq!((list.rows(), x.cols()), out.shape(), "gather: output shape");
-    threads.for_each_cell(list.partition(), [out], |cell, [out]| {
-        gather_cell16(list, &cell, x, scale, out);
+    assert_eq!(list.rows(), scale.len(), "gather: one scale a row");
+    threads.for_each_strip(list.partition(), out, |strip, out| {
+        gather_strip16(list, &strip, x, scale, out);
     });
 }
 
@@ -215,37 +230,48 @@ pub fn gather_round16(
     let shape = (out.rows(), out.cols());
     assert_eq!((list.rows(), x.cols()), shape, "gather: output shape");
     assert_eq!(list.rows(), scale.len(), "gather: one scale a row");
-    threads.for_each_cell16(list.partition(), [out], |cell, [out]| {
-        gather_cell_round16(list, &cell, x, scale, out);
+    threads.for_each_strip16(list.partition(), [out], |strip, [out]| {
+        gather_strip_round16(list, &strip, x, scale, out);
     });
 }
 
-/// One cell of [`gather_round16`], on the calling thread.
+/// One strip of [`gather_sum16`], on the calling thread.
 ///
 /// # Panics
 /// If the shapes disagree.
 #[track_caller]
-pub fn gather_cell_round16(
+pub fn gather_strip16(
     list: &Selection,
-    cell: &Cell,
+    strip: &Strip,
     x: View16<'_>,
     scale: &[f32],
-    out: &mut [f32],
+    out: StripParts<'_>,
 ) {
-    assert_eq!(list.cols(), x.rows(), "gather: columns of the list, rows of the input");
-    let scale = &scale[cell.rows.clone()];
-    sum_words_to_words(list.lists(cell), x.panel(cell.panel), scale, out);
+    let (lists, panels) = (list.lists(strip.rows.clone()), listed_panels(list, strip, x));
+    add_words(lists, panels, &scale[strip.rows.clone()], out);
 }
 
-/// One cell of [`gather_sum16`], on the calling thread.
+/// One strip of [`gather_round16`], on the calling thread.
 ///
 /// # Panics
 /// If the shapes disagree.
 #[track_caller]
-pub fn gather_cell16(list: &Selection, cell: &Cell, x: View16<'_>, scale: &[f32], out: &mut [f32]) {
+pub fn gather_strip_round16(
+    list: &Selection,
+    strip: &Strip,
+    x: View16<'_>,
+    scale: &[f32],
+    out: StripParts<'_>,
+) {
+    let (lists, panels) = (list.lists(strip.rows.clone()), listed_panels(list, strip, x));
+    add_words_to_words(lists, panels, &scale[strip.rows.clone()], out);
+}
+
+/// The panels of a strip, of a matrix that has all listed rows.
+#[track_caller]
+fn listed_panels<'a>(list: &Selection, strip: &Strip, x: View16<'a>) -> [&'a [f32]; STRIP_PANELS] {
     assert_eq!(list.cols(), x.rows(), "gather: columns of the list, rows of the input");
-    let scale = &scale[cell.rows.clone()];
-    sum_words(list.lists(cell), x.panel(cell.panel), scale, out);
+    x.panels_of(strip)
 }
 
 /// Row lists whose indices are known to lie within the gathered panel.
@@ -260,55 +286,93 @@ dispatch! {
     fn sum_rows(lists: Lists<'_>, x: &[f32], scale: &[f32], out: &mut [f32]) = sum_rows_kernel
 }
 
+#[inline(always)]
+unsafe fn sum_rows_kernel<S: Simd>(lists: Lists<'_>, x: &[f32], scale: &[f32], out: &mut [f32]) {
+    let rows =
+        lists.starts.iter().zip(lists.lengths).zip(scale).zip(out.chunks_exact_mut(Floats::ROW));
+    for (((&start, &length), &scale), out) in rows {
+        let list = &lists.indices[start..start + length as usize];
+        // SAFETY: a `Selection` lists only rows of `x`, whose number the caller checked, and
+        // `out` holds a row.
+        unsafe { sum_listed::<S>(list, x.as_ptr()).store_scaled(scale, out.as_mut_ptr()) };
+    }
+}
+
 dispatch! {
-    fn sum_words(lists: Lists<'_>, x: &[f32], scale: &[f32], out: &mut [f32]) = sum_words_kernel
+    fn add_words(
+        lists: Lists<'_>, x: [&[f32]; STRIP_PANELS], scale: &[f32], out: StripParts<'_>,
+    ) = words_kernel
 }
 
 dispatch_rounding! {
-    fn sum_words_to_words(lists: Lists<'_>, x: &[f32], scale: &[f32], out: &mut [f32]) = words_to_words_kernel
+    fn add_words_to_words(
+        lists: Lists<'_>, x: [&[f32]; STRIP_PANELS], scale: &[f32], out: StripParts<'_>,
+    ) = words_to_words_kernel
 }
 
 #[inline(always)]
-unsafe fn sum_rows_kernel<S: Simd>(lists: Lists<'_>, x: &[f32], scale: &[f32], out: &mut [f32]) {
+unsafe fn words_kernel<S: Simd>(
+    lists: Lists<'_>,
+    x: [&[f32]; STRIP_PANELS],
+    scale: &[f32],
+    out: StripParts<'_>,
+) {
     // SAFETY: as promised by the caller.
-    unsafe { sum_stored::<S, Floats, Floats>(lists, x, scale, out) };
-}
-
-#[inline(always)]
-unsafe fn sum_words_kernel<S: Simd>(lists: Lists<'_>, x: &[f32], scale: &[f32], out: &mut [f32]) {
-    // SAFETY: as promised by the caller.
-    unsafe { sum_stored::<S, Words, Floats>(lists, x, scale, out) };
+    unsafe { sum_strip::<S, Floats>(lists, x, scale, out) };
 }
 
 #[inline(always)]
 unsafe fn words_to_words_kernel<S: Simd>(
     lists: Lists<'_>,
-    x: &[f32],
+    x: [&[f32]; STRIP_PANELS],
     scale: &[f32],
-    out: &mut [f32],
+    out: StripParts<'_>,
 ) {
     // SAFETY: as promised by the caller.
-    unsafe { sum_stored::<S, Words, Words>(lists, x, scale, out) };
+    unsafe { sum_strip::<S, Words>(lists, x, scale, out) };
 }
 
 /// # Safety
 /// The lists must name rows of `x` only; the CPU must have the instructions of `S`.
 #[inline(always)]
-unsafe fn sum_stored<S: Simd, F: Stored, G: Stored>(
+unsafe fn sum_strip<S: Simd, G: Stored>(
     lists: Lists<'_>,
-    x: &[f32],
+    x: [&[f32]; STRIP_PANELS],
     scale: &[f32],
-    out: &mut [f32],
+    out: StripParts<'_>,
 ) {
-    let rows = lists.starts.iter().zip(lists.lengths).zip(scale).zip(out.chunks_exact_mut(G::ROW));
-    for (((&start, &length), &scale), out) in rows {
-        let list = &lists.indices[start..start + length as usize];
+    // SAFETY: as promised by the caller.
+    unsafe {
+        match out {
+            [first, &mut []] => sum_panels::<S, G, 1>(lists, [x[0]], scale, [first]),
+            both => sum_panels::<S, G, STRIP_PANELS>(lists, x, scale, both),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`sum_strip`].
+#[inline(always)]
+unsafe fn sum_panels<S: Simd, G: Stored, const P: usize>(
+    lists: Lists<'_>,
+    x: [&[f32]; P],
+    scale: &[f32],
+    out: [&mut [f32]; P],
+) {
+    assert!(out.iter().all(|out| out.len() == scale.len() * G::ROW), "gather: output shape");
+    let (x, out) = (x.map(<[f32]>::as_ptr), out.map(<[f32]>::as_mut_ptr));
+    let rows = lists.starts.iter().zip(lists.lengths).zip(scale);
+    for (i, ((&start, &length), &scale)) in rows.enumerate() {
+        let list = start..start + length as usize;
+        assert!(list.end <= lists.indices.len());
         // SAFETY: a `Selection` lists only rows of `x`, whose number the caller checked, and
-        // `out` holds a row.
+        // the outputs hold a row for each factor.
         unsafe {
             let factor = S::splat(scale);
-            let sum = sum_listed::<S, F>(list, x.as_ptr()).map(|v| S::mul(v, factor));
-            G::store(sum, out.as_mut_ptr());
+            let sums = sum_words::<S, P>((lists.indices, None), list, x);
+            for p in 0..P {
+                G::store(sums[p].map(|v| S::mul(v, factor)), out[p].add(i * G::ROW));
+            }
         }
     }
 }

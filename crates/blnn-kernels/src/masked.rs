@@ -14,12 +14,12 @@
 
 use std::ops::Range;
 
-use crate::bf16::{Panels16, View16, WORDS, pack_rows};
+use crate::bf16::{Panels16, View16, WORDS};
 use crate::csr::{Csr, Pattern};
 use crate::panels::{PANEL, Panels};
-use crate::par::{Partition, SHARDS, Threads};
-use crate::simd::{Simd, dispatch};
-use crate::wide::{Floats, Stored, Wide, Words, sum_listed, sum_weighted};
+use crate::par::{Partition, SHARDS, STRIP_PANELS, StripParts, Threads};
+use crate::simd::{Simd, dispatch, dispatch_rounding};
+use crate::wide::{Wide, sum_listed, sum_weighted, sum_words};
 
 /// Which of the two masks keep a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,13 +238,6 @@ impl MaskedInputs {
     }
 }
 
-/// Rows summed at a time before they are rounded.
-const ROWS_AT_ONCE: usize = 64;
-
-/// Sums of one mask. Aligned like a panel's rows.
-#[repr(align(128))]
-struct Sums([f32; ROWS_AT_ONCE * PANEL]);
-
 impl MaskedInputs {
     /// [`MaskedInputs::product`] with weights and results of bfloat16; the sums are `f32`.
     ///
@@ -262,34 +255,9 @@ impl MaskedInputs {
         let shape = (out[0].rows(), out[0].cols());
         assert_eq!(shape, (self.rows(), w.cols()), "masked product: output shape");
         assert!(scale.iter().all(|s| s.len() == self.rows()), "masked product: one scale a row");
-        threads.for_each_cell16(&self.rows.partition, out, |cell, [first, second]| {
-            let (first, second) =
-                (first.chunks_mut(ROWS_AT_ONCE * WORDS), second.chunks_mut(ROWS_AT_ONCE * WORDS));
-            let starts = cell.rows.clone().step_by(ROWS_AT_ONCE);
-            for (start, (first, second)) in starts.zip(first.zip(second)) {
-                let rows = start..start + first.len() / WORDS;
-                self.few_rows16(rows, w.panel(cell.panel), scale, first, second);
-            }
+        threads.for_each_strip16(&self.rows.partition, out, |strip, [first, second]| {
+            masked_words(self, strip.rows.clone(), w.panels_of(&strip), scale, first, second);
         });
-    }
-
-    /// At most [`ROWS_AT_ONCE`] rows of [`MaskedInputs::product16`]. All blocks are walked for
-    /// these few: words are small enough for all weights of a panel to stay near.
-    fn few_rows16(
-        &self,
-        rows: Range<usize>,
-        w: &[f32],
-        scale: [&[f32]; 2],
-        first: &mut [f32],
-        second: &mut [f32],
-    ) {
-        let mut sums = [(); 2].map(|()| Sums([0.0; ROWS_AT_ONCE * PANEL]));
-        let [a, b] = sums.each_mut().map(|sums| &mut sums.0[..rows.len() * PANEL]);
-        for block in 0..self.rows.blocks {
-            masked_words(self, rows.clone(), block, w, scale, a, b);
-        }
-        pack_rows(a, first);
-        pack_rows(b, second);
     }
 
     /// [`MaskedInputs::gradient`] from sources of bfloat16.
@@ -309,28 +277,41 @@ impl MaskedInputs {
             "masked gradient: shapes of the gradients"
         );
         assert_eq!(out.rows(), self.cols(), "masked gradient: output shape");
-        threads.for_each_cell(&self.columns.partition, [out], |cell, [out]| {
-            out.fill(0.0);
-            let sources = sources.map(|g| g.map(|g| g.panel(cell.panel)));
+        threads.for_each_strip(&self.columns.partition, out, |strip, mut out| {
+            out.iter_mut().for_each(|out| out.fill(0.0));
+            let sources = sources.map(|g| g.map(|g| g.panels_of(&strip)));
             for block in 0..self.columns.blocks {
-                gradient_words(self, cell.rows.clone(), block, sources, out);
+                let out = out.each_mut().map(|out| &mut **out);
+                gradient_words(self, strip.rows.clone(), block, sources, out);
             }
         });
+    }
+
+    /// Where the columns that both masks keep, the first only and the second only are in the order of
+    /// a block of a row.
+    #[inline(always)]
+    fn ordered_ranges(&self, row: usize, block: usize) -> [Range<usize>; 3] {
+        let mut start = self.rows.segment(row, block).start;
+        self.counts[row * self.rows.blocks + block].map(|count| {
+            let range = start..start + count as usize;
+            start = range.end;
+            range
+        })
     }
 
     /// The sum of the rows of `w` that a range of the ordered columns names. Inlined by force: a
     /// call would be compiled without the vector instructions.
     ///
     /// # Safety
-    /// `w` must hold a row of `F` for each column; the CPU must have the instructions of `S`.
+    /// `w` must hold a row for each column; the CPU must have the instructions of `S`.
     #[inline(always)]
-    unsafe fn sum_ordered<S: Simd, F: Stored>(&self, range: Range<usize>, w: &[f32]) -> Wide<S> {
+    unsafe fn sum_ordered<S: Simd>(&self, range: Range<usize>, w: &[f32]) -> Wide<S> {
         let list = &self.ordered[range.clone()];
         // SAFETY: the ordered columns come from the checked pattern, so they are rows of `w`.
         unsafe {
             match self.rows.values {
-                None => sum_listed::<S, F>(list, w.as_ptr()),
-                Some(_) => sum_weighted::<S, F>(list, &self.ordered_values[range], w.as_ptr()),
+                None => sum_listed::<S>(list, w.as_ptr()),
+                Some(_) => sum_weighted::<S>(list, &self.ordered_values[range], w.as_ptr()),
             }
         }
     }
@@ -374,14 +355,6 @@ dispatch! {
     ) = masked_rows_kernel
 }
 
-dispatch! {
-    /// [`masked_rows`] from weights of bfloat16.
-    fn masked_words(
-        inputs: &MaskedInputs, rows: Range<usize>, block: usize, w: &[f32], scale: [&[f32]; 2],
-        first: &mut [f32], second: &mut [f32],
-    ) = masked_words_kernel
-}
-
 #[inline(always)]
 unsafe fn masked_rows_kernel<S: Simd>(
     inputs: &MaskedInputs,
@@ -392,54 +365,93 @@ unsafe fn masked_rows_kernel<S: Simd>(
     first: &mut [f32],
     second: &mut [f32],
 ) {
-    // SAFETY: as promised by the caller.
-    unsafe { masked_stored::<S, Floats>(inputs, rows, block, w, scale, first, second) };
+    assert!(w.len() == inputs.cols() * PANEL);
+    let outputs = first.chunks_exact_mut(PANEL).zip(second.chunks_exact_mut(PANEL));
+    for (i, (first, second)) in rows.zip(outputs) {
+        let [both, one, two] = inputs.ordered_ranges(i, block);
+        let factor = inputs.row_scale[i];
+        // SAFETY: `w` holds a row for each column, and both outputs hold PANEL floats.
+        unsafe {
+            let shared = inputs.sum_ordered::<S>(both, w);
+            let only_first = inputs.sum_ordered::<S>(one, w);
+            let only_second = inputs.sum_ordered::<S>(two, w);
+            let totals = [shared.add(only_first), shared.add(only_second)];
+            let factors = [factor * scale[0][i], factor * scale[1][i]];
+            for ((total, factor), out) in totals.into_iter().zip(factors).zip([first, second]) {
+                let before = if block == 0 { Wide::zero() } else { Wide::load(out.as_ptr()) };
+                before.add_scaled(factor, total).store(out.as_mut_ptr());
+            }
+        }
+    }
+}
+
+dispatch_rounding! {
+    /// All blocks of the rows of a strip, from weights of bfloat16: words are small enough for all
+    /// weights of two panels to stay near.
+    fn masked_words(
+        inputs: &MaskedInputs, rows: Range<usize>, w: [&[f32]; STRIP_PANELS], scale: [&[f32]; 2],
+        first: StripParts<'_>, second: StripParts<'_>,
+    ) = masked_words_kernel
 }
 
 #[inline(always)]
 unsafe fn masked_words_kernel<S: Simd>(
     inputs: &MaskedInputs,
     rows: Range<usize>,
-    block: usize,
-    w: &[f32],
+    w: [&[f32]; STRIP_PANELS],
     scale: [&[f32]; 2],
-    first: &mut [f32],
-    second: &mut [f32],
+    first: StripParts<'_>,
+    second: StripParts<'_>,
 ) {
     // SAFETY: as promised by the caller.
-    unsafe { masked_stored::<S, Words>(inputs, rows, block, w, scale, first, second) };
+    unsafe {
+        match (first, second) {
+            ([first, &mut []], [second, _]) => {
+                masked_panels::<S, 1>(inputs, rows, [w[0]], scale, [[first], [second]]);
+            }
+            (first, second) => {
+                masked_panels::<S, STRIP_PANELS>(inputs, rows, w, scale, [first, second]);
+            }
+        }
+    }
 }
 
 /// # Safety
 /// The CPU must have the instructions of `S`.
 #[inline(always)]
-unsafe fn masked_stored<S: Simd, F: Stored>(
+unsafe fn masked_panels<S: Simd, const P: usize>(
     inputs: &MaskedInputs,
     rows: Range<usize>,
-    block: usize,
-    w: &[f32],
+    w: [&[f32]; P],
     scale: [&[f32]; 2],
-    first: &mut [f32],
-    second: &mut [f32],
+    out: [[&mut [f32]; P]; 2],
 ) {
-    assert!(w.len() == inputs.cols() * F::ROW);
-    let outputs = first.chunks_exact_mut(PANEL).zip(second.chunks_exact_mut(PANEL));
-    for (i, (first, second)) in rows.zip(outputs) {
-        let [both, one, two] = inputs.counts[i * inputs.rows.blocks + block].map(|n| n as usize);
-        let start = inputs.rows.segment(i, block).start;
-        let factor = inputs.row_scale[i];
-        // SAFETY: the ordered columns come from the checked pattern, so they are rows of `w`,
-        // and both outputs hold PANEL floats.
+    assert!(w.iter().all(|w| w.len() == inputs.cols() * WORDS));
+    assert!(out.as_flattened().iter().all(|out| out.len() == rows.len() * WORDS));
+    let (w, out) = (w.map(<[f32]>::as_ptr), out.map(|out| out.map(<[f32]>::as_mut_ptr)));
+    let values = inputs.rows.values.is_some().then_some(&inputs.ordered_values[..]);
+    let lists = (&inputs.ordered[..], values);
+    for (slot, i) in rows.enumerate() {
+        let factors = scale.map(|scale| inputs.row_scale[i] * scale[i]);
+        // SAFETY: the ordered columns come from the checked pattern, so they are rows of `w`, and
+        // the ranges lie within them; the outputs hold WORDS words a row.
         unsafe {
-            let (after_both, after_one) = (start + both, start + both + one);
-            let shared = inputs.sum_ordered::<S, F>(start..after_both, w);
-            let only_first = inputs.sum_ordered::<S, F>(after_both..after_one, w);
-            let only_second = inputs.sum_ordered::<S, F>(after_one..after_one + two, w);
-            let totals = [shared.add(only_first), shared.add(only_second)];
-            let factors = [factor * scale[0][i], factor * scale[1][i]];
-            for ((total, factor), out) in totals.into_iter().zip(factors).zip([first, second]) {
-                let before = if block == 0 { Wide::zero() } else { Wide::load(out.as_ptr()) };
-                before.add_scaled(factor, total).store(out.as_mut_ptr());
+            let mut totals = [[Wide::<S>::zero(); P]; 2];
+            for block in 0..inputs.rows.blocks {
+                let [both, one, two] = inputs.ordered_ranges(i, block);
+                let shared = sum_words::<S, P>(lists, both, w);
+                for (m, only) in [one, two].into_iter().enumerate() {
+                    let only = sum_words::<S, P>(lists, only, w);
+                    for p in 0..P {
+                        let total = shared[p].add(only[p]);
+                        totals[m][p] = totals[m][p].add_scaled(factors[m], total);
+                    }
+                }
+            }
+            for m in 0..2 {
+                for p in 0..P {
+                    totals[m][p].store16(out[m][p].add(slot * WORDS));
+                }
             }
         }
     }
@@ -453,14 +465,6 @@ dispatch! {
     ) = gradient_rows_kernel
 }
 
-dispatch! {
-    /// [`gradient_rows`] from gradients of bfloat16.
-    fn gradient_words(
-        inputs: &MaskedInputs, rows: Range<usize>, block: usize, sources: [Option<&[f32]>; 3],
-        out: &mut [f32],
-    ) = gradient_words_kernel
-}
-
 #[inline(always)]
 unsafe fn gradient_rows_kernel<S: Simd>(
     inputs: &MaskedInputs,
@@ -469,33 +473,7 @@ unsafe fn gradient_rows_kernel<S: Simd>(
     sources: [Option<&[f32]>; 3],
     out: &mut [f32],
 ) {
-    // SAFETY: as promised by the caller.
-    unsafe { gradient_stored::<S, Floats>(inputs, rows, block, sources, out) };
-}
-
-#[inline(always)]
-unsafe fn gradient_words_kernel<S: Simd>(
-    inputs: &MaskedInputs,
-    rows: Range<usize>,
-    block: usize,
-    sources: [Option<&[f32]>; 3],
-    out: &mut [f32],
-) {
-    // SAFETY: as promised by the caller.
-    unsafe { gradient_stored::<S, Words>(inputs, rows, block, sources, out) };
-}
-
-/// # Safety
-/// The CPU must have the instructions of `S`.
-#[inline(always)]
-unsafe fn gradient_stored<S: Simd, F: Stored>(
-    inputs: &MaskedInputs,
-    rows: Range<usize>,
-    block: usize,
-    sources: [Option<&[f32]>; 3],
-    out: &mut [f32],
-) {
-    assert!(sources.iter().flatten().all(|g| g.len() == inputs.rows() * F::ROW));
+    assert!(sources.iter().flatten().all(|g| g.len() == inputs.rows() * PANEL));
     let columns = &inputs.columns;
     for (j, out) in rows.zip(out.chunks_exact_mut(PANEL)) {
         let Some(&Some(source)) = sources.get(inputs.classes[j] as usize) else {
@@ -507,10 +485,74 @@ unsafe fn gradient_stored<S: Simd, F: Stored>(
         // floats.
         unsafe {
             let sum = match &columns.values {
-                None => sum_listed::<S, F>(list, source.as_ptr()),
-                Some(values) => sum_weighted::<S, F>(list, &values[range], source.as_ptr()),
+                None => sum_listed::<S>(list, source.as_ptr()),
+                Some(values) => sum_weighted::<S>(list, &values[range], source.as_ptr()),
             };
             Wide::load(out.as_ptr()).add(sum).store(out.as_mut_ptr());
+        }
+    }
+}
+
+/// A source of gradients of bfloat16 for each class of columns that has one.
+type Sources<'a, const P: usize> = [Option<[&'a [f32]; P]>; 3];
+
+dispatch! {
+    /// [`gradient_rows`] from gradients of bfloat16, for a strip.
+    fn gradient_words(
+        inputs: &MaskedInputs, rows: Range<usize>, block: usize,
+        sources: Sources<'_, STRIP_PANELS>, out: StripParts<'_>,
+    ) = gradient_words_kernel
+}
+
+#[inline(always)]
+unsafe fn gradient_words_kernel<S: Simd>(
+    inputs: &MaskedInputs,
+    rows: Range<usize>,
+    block: usize,
+    sources: Sources<'_, STRIP_PANELS>,
+    out: StripParts<'_>,
+) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        match out {
+            [first, &mut []] => {
+                let sources = sources.map(|g| g.map(|[g, _]| [g]));
+                gradient_panels::<S, 1>(inputs, rows, block, sources, [first]);
+            }
+            both => gradient_panels::<S, STRIP_PANELS>(inputs, rows, block, sources, both),
+        }
+    }
+}
+
+/// # Safety
+/// The CPU must have the instructions of `S`.
+#[inline(always)]
+unsafe fn gradient_panels<S: Simd, const P: usize>(
+    inputs: &MaskedInputs,
+    rows: Range<usize>,
+    block: usize,
+    sources: Sources<'_, P>,
+    out: [&mut [f32]; P],
+) {
+    let length = inputs.rows() * WORDS;
+    assert!(sources.iter().flatten().flatten().all(|g| g.len() == length));
+    assert!(out.iter().all(|out| out.len() == rows.len() * PANEL));
+    let out = out.map(<[f32]>::as_mut_ptr);
+    let columns = &inputs.columns;
+    let lists = (columns.pattern.indices(), columns.values.as_deref());
+    for (slot, j) in rows.enumerate() {
+        let Some(&Some(source)) = sources.get(inputs.classes[j] as usize) else {
+            continue;
+        };
+        // SAFETY: the transposed pattern lists only rows of the gradients, and the outputs hold
+        // PANEL floats a row.
+        unsafe {
+            let source = source.map(<[f32]>::as_ptr);
+            let sums = sum_words::<S, P>(lists, columns.segment(j, block), source);
+            for p in 0..P {
+                let out = out[p].add(slot * PANEL);
+                Wide::load(out).add(sums[p]).store(out);
+            }
         }
     }
 }

@@ -108,6 +108,36 @@ pub struct Cell {
     pub rows: Range<usize>,
 }
 
+/// Most panels of a [`Strip`].
+pub const STRIP_PANELS: usize = 2;
+
+/// The cells of neighbouring panels in one shard of rows, to be worked on together.
+#[derive(Clone, Debug)]
+pub struct Strip {
+    /// One panel, or [`STRIP_PANELS`].
+    pub panels: Range<usize>,
+    /// The shard.
+    pub shard: usize,
+    /// The shard's rows.
+    pub rows: Range<usize>,
+}
+
+impl Strip {
+    /// The cells, panel by panel.
+    pub fn cells(&self) -> impl Iterator<Item = Cell> {
+        let Self { panels, shard, rows } = self.clone();
+        panels.map(move |panel| Cell { panel, shard, rows: rows.clone() })
+    }
+
+    /// The cell of the first panel.
+    fn cell(self) -> Cell {
+        Cell { panel: self.panels.start, shard: self.shard, rows: self.rows }
+    }
+}
+
+/// A strip's part of an output, a panel each; that of a panel it does not have is empty.
+pub type StripParts<'a> = [&'a mut [f32]; STRIP_PANELS];
+
 /// A pointer that may cross threads because every cell is visited once.
 #[derive(Clone, Copy)]
 struct Shared(*mut f32);
@@ -140,13 +170,13 @@ impl Threads {
         outputs: [&mut Panels; N],
         task: impl Fn(Cell, [&mut [f32]; N]) + Sync,
     ) {
-        let (shape, panels) = (outputs[0].shape(), outputs[0].panels());
-        assert!(outputs.iter().all(|o| o.shape() == shape), "outputs of one shape");
-        assert_eq!(partition.rows(), shape.0, "partition of another matrix");
-        let bases = outputs.map(|o| Shared(o.data_mut().as_mut_ptr()));
-        let layout = CellLayout { panels, panel: shape.0 * PANEL, row: PANEL };
+        let (layout, bases) = of_floats(partition, outputs);
         // SAFETY: the layout is that of the outputs, which are borrowed mutably.
-        unsafe { self.for_each_part(partition, layout, bases, task) };
+        unsafe {
+            self.for_each_part(partition, layout, bases, |strip, parts| {
+                task(strip.cell(), parts.map(|[part]| part));
+            });
+        }
     }
 
     /// [`Threads::for_each_cell`] for outputs of bfloat16, with 16 words a row.
@@ -160,38 +190,104 @@ impl Threads {
         outputs: [&mut Panels16; N],
         task: impl Fn(Cell, [&mut [f32]; N]) + Sync,
     ) {
-        let shape = (outputs[0].rows(), outputs[0].cols());
-        assert!(outputs.iter().all(|o| (o.rows(), o.cols()) == shape), "outputs of one shape");
-        assert_eq!(partition.rows(), shape.0, "partition of another matrix");
-        let panels = shape.1.div_ceil(PANEL);
-        let layout = CellLayout { panels, panel: outputs[0].panel_words(), row: WORDS };
-        let bases = outputs.map(|o| Shared(o.words_mut().as_mut_ptr()));
+        let (layout, bases) = of_words(partition, outputs);
+        // SAFETY: the layout is that of the outputs, which are borrowed mutably.
+        unsafe {
+            self.for_each_part(partition, layout, bases, |strip, parts| {
+                task(strip.cell(), parts.map(|[part]| part));
+            });
+        }
+    }
+
+    /// [`Threads::for_each_cell`] with the cells of two panels at a time.
+    ///
+    /// # Panics
+    /// If the partition is of another number of rows.
+    #[track_caller]
+    pub fn for_each_strip(
+        &self,
+        partition: &Partition,
+        output: &mut Panels,
+        task: impl Fn(Strip, StripParts<'_>) + Sync,
+    ) {
+        let (layout, bases) = of_floats(partition, [output]);
+        // SAFETY: the layout is that of the output, which is borrowed mutably.
+        unsafe {
+            self.for_each_part(partition, layout, bases, |strip, [parts]| task(strip, parts));
+        }
+    }
+
+    /// [`Threads::for_each_cell16`] with the cells of two panels at a time.
+    ///
+    /// # Panics
+    /// If the outputs differ in shape or the partition is of another number of rows.
+    #[track_caller]
+    pub fn for_each_strip16<const N: usize>(
+        &self,
+        partition: &Partition,
+        outputs: [&mut Panels16; N],
+        task: impl Fn(Strip, [StripParts<'_>; N]) + Sync,
+    ) {
+        let (layout, bases) = of_words(partition, outputs);
         // SAFETY: the layout is that of the outputs, which are borrowed mutably.
         unsafe { self.for_each_part(partition, layout, bases, task) };
     }
 
+    /// Calls `task` for every strip of at most `P` panels.
+    ///
     /// # Safety
     /// The bases must be matrices of the layout with the rows of the partition, borrowed mutably.
-    unsafe fn for_each_part<const N: usize>(
+    unsafe fn for_each_part<const N: usize, const P: usize>(
         &self,
         partition: &Partition,
         layout: CellLayout,
         bases: [Shared; N],
-        task: impl Fn(Cell, [&mut [f32]; N]) + Sync,
+        task: impl Fn(Strip, [[&mut [f32]; P]; N]) + Sync,
     ) {
         let shards = partition.shards();
-        self.for_each(layout.panels * shards, |index| {
-            let (panel, shard) = (index / shards, index % shards);
+        self.for_each(layout.panels.div_ceil(P) * shards, |index| {
+            let (first, shard) = (index / shards * P, index % shards);
+            let panels = first..(first + P).min(layout.panels);
             let rows = partition.range(shard);
-            let start = panel * layout.panel + rows.start * layout.row;
-            // SAFETY: the cell lies inside its output (the panel and the rows exist), each cell
-            // is visited once and cells are disjoint, and the outputs are borrowed mutably.
-            let parts = bases.map(|Shared(base)| unsafe {
-                std::slice::from_raw_parts_mut(base.add(start), rows.len() * layout.row)
+            let part = |base: *mut f32, panel: usize| {
+                let start = panel * layout.panel + rows.start * layout.row;
+                // SAFETY: the cell lies inside its output (the panel and the rows exist), each cell
+                // is visited once and cells are disjoint, and the outputs are borrowed mutably.
+                unsafe { std::slice::from_raw_parts_mut(base.add(start), rows.len() * layout.row) }
+            };
+            let parts = bases.map(|Shared(base)| {
+                std::array::from_fn(|k| {
+                    if first + k < panels.end { part(base, first + k) } else { &mut [] }
+                })
             });
-            task(Cell { panel, shard, rows }, parts);
+            task(Strip { panels, shard, rows: rows.clone() }, parts);
         });
     }
+}
+
+#[track_caller]
+fn of_floats<const N: usize>(
+    partition: &Partition,
+    outputs: [&mut Panels; N],
+) -> (CellLayout, [Shared; N]) {
+    let (shape, panels) = (outputs[0].shape(), outputs[0].panels());
+    assert!(outputs.iter().all(|o| o.shape() == shape), "outputs of one shape");
+    assert_eq!(partition.rows(), shape.0, "partition of another matrix");
+    let layout = CellLayout { panels, panel: shape.0 * PANEL, row: PANEL };
+    (layout, outputs.map(|o| Shared(o.data_mut().as_mut_ptr())))
+}
+
+#[track_caller]
+fn of_words<const N: usize>(
+    partition: &Partition,
+    outputs: [&mut Panels16; N],
+) -> (CellLayout, [Shared; N]) {
+    let shape = (outputs[0].rows(), outputs[0].cols());
+    assert!(outputs.iter().all(|o| (o.rows(), o.cols()) == shape), "outputs of one shape");
+    assert_eq!(partition.rows(), shape.0, "partition of another matrix");
+    let panels = shape.1.div_ceil(PANEL);
+    let layout = CellLayout { panels, panel: outputs[0].panel_words(), row: WORDS };
+    (layout, outputs.map(|o| Shared(o.words_mut().as_mut_ptr())))
 }
 
 /// A cut of `0..n` rows into at most [`SHARDS`] consecutive shards, fixed when it is made.

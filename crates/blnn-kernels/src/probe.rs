@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::par::Threads;
 use crate::simd::{Simd, dispatch};
-use crate::wide::{Floats, sum_listed};
+use crate::wide::sum_listed;
 use crate::{PANEL, Panels};
 
 /// The peaks of a machine, over all threads.
@@ -143,7 +143,7 @@ unsafe fn sum_rows_kernel<S: Simd>(list: &[u32], x: &[f32]) -> f32 {
     unsafe {
         let mut total = crate::wide::Wide::<S>::zero();
         for list in list.chunks(LIST) {
-            total = total.add(sum_listed::<S, Floats>(list, x.as_ptr()));
+            total = total.add(sum_listed::<S>(list, x.as_ptr()));
         }
         total.sum()
     }

@@ -4,7 +4,7 @@ use crate::csr::Pattern;
 use crate::exp::exp_and_sum;
 use crate::panels::{PANEL, Panels, RowsMut};
 use crate::simd::{Simd, dispatch};
-use crate::wide::{Floats, Wide};
+use crate::wide::Wide;
 
 /// Norms below this count as this, so that a zero row stays zero when it is normalised.
 const SMALLEST_NORM: f32 = 1e-12;
@@ -162,7 +162,7 @@ unsafe fn weighted_row_kernel<S: Simd>(
     // SAFETY: the caller checked that the pattern lists only rows of `x`; `own` and `out` hold
     // PANEL floats.
     unsafe {
-        let sum = crate::wide::sum_weighted::<S, Floats>(list, weights, x.as_ptr());
+        let sum = crate::wide::sum_weighted::<S>(list, weights, x.as_ptr());
         Wide::load(own.as_ptr()).add(sum).store(out.as_mut_ptr());
     }
 }

@@ -1,5 +1,7 @@
 //! One row of a panel in registers, and sums of such rows.
 
+use std::ops::Range;
+
 use crate::panels::PANEL;
 use crate::simd::Simd;
 
@@ -223,15 +225,14 @@ impl Stored for Words {
 /// the sums of the next lists run ahead meanwhile.
 ///
 /// # Safety
-/// Every listed row of `F` must exist behind `x`; the CPU must have the instructions
-/// of `S`.
+/// Every listed row must exist behind `x`; the CPU must have the instructions of `S`.
 #[inline(always)]
-pub(crate) unsafe fn sum_listed<S: Simd, F: Stored>(list: &[u32], x: *const f32) -> Wide<S> {
+pub(crate) unsafe fn sum_listed<S: Simd>(list: &[u32], x: *const f32) -> Wide<S> {
     // SAFETY: as promised by the caller.
     unsafe {
         let mut sum = Wide::<S>::zero();
         for &j in list {
-            sum = sum.add(F::load::<S>(x.add(j as usize * F::ROW)));
+            sum = sum.add(Wide::load(x.add(j as usize * PANEL)));
         }
         sum
     }
@@ -242,17 +243,52 @@ pub(crate) unsafe fn sum_listed<S: Simd, F: Stored>(list: &[u32], x: *const f32)
 /// # Safety
 /// As for [`sum_listed`]; the slices must be of one length.
 #[inline(always)]
-pub(crate) unsafe fn sum_weighted<S: Simd, F: Stored>(
-    list: &[u32],
-    values: &[f32],
-    x: *const f32,
-) -> Wide<S> {
+pub(crate) unsafe fn sum_weighted<S: Simd>(list: &[u32], values: &[f32], x: *const f32) -> Wide<S> {
     // SAFETY: as promised by the caller.
     unsafe {
         let mut sum = Wide::<S>::zero();
         for (&j, &weight) in list.iter().zip(values) {
-            sum = sum.add_scaled(weight, F::load::<S>(x.add(j as usize * F::ROW)));
+            sum = sum.add_scaled(weight, Wide::load(x.add(j as usize * PANEL)));
         }
         sum
+    }
+}
+
+/// How many entries before it is added a row is asked for.
+const AHEAD: usize = 32;
+
+/// [`sum_listed`], or [`sum_weighted`] if there are values, of rows stored as words, in the same
+/// order, for several panels at once. The list is `indices[list]`; those behind it are asked for
+/// ahead of time.
+///
+/// A row of words is one line of memory and few instructions: with one panel the end of each list
+/// and the latency of a sum cost more than the rows. Rows of floats are two lines, and gain nothing.
+///
+/// # Safety
+/// The list must lie within `indices` (and `values`), its rows of words must exist behind each of
+/// `x`; the CPU must have the instructions of `S`.
+#[inline(always)]
+pub(crate) unsafe fn sum_words<S: Simd, const P: usize>(
+    (indices, values): (&[u32], Option<&[f32]>),
+    list: Range<usize>,
+    x: [*const f32; P],
+) -> [Wide<S>; P] {
+    // SAFETY: as promised by the caller; asking for a row reads nothing.
+    unsafe {
+        let mut sums = [Wide::<S>::zero(); P];
+        for k in list {
+            let row = *indices.get_unchecked(k) as usize * Words::ROW;
+            let later = *indices.get_unchecked((k + AHEAD).min(indices.len() - 1));
+            let weight = values.map(|values| *values.get_unchecked(k));
+            for (sum, x) in sums.iter_mut().zip(x) {
+                S::prefetch_near(x.wrapping_add(later as usize * Words::ROW));
+                let row = Wide::load16(x.add(row));
+                *sum = match weight {
+                    None => sum.add(row),
+                    Some(weight) => sum.add_scaled(weight, row),
+                };
+            }
+        }
+        sums
     }
 }

@@ -103,6 +103,11 @@ pub(crate) trait Simd: Copy {
     unsafe fn prefetch(p: *const f32) {
         let _ = p;
     }
+    /// Asks for the line of memory at `p` to be brought into the nearest cache; any address will do.
+    #[inline(always)]
+    unsafe fn prefetch_near(p: *const f32) {
+        let _ = p;
+    }
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn sub(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;

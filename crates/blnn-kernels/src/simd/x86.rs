@@ -45,6 +45,7 @@ impl Simd for Avx2 {
         splat(x: f32) -> __m256 = _mm256_set1_ps(x);
         load(p: *const f32) -> __m256 = _mm256_loadu_ps(p);
         prefetch(p: *const f32) = _mm_prefetch::<_MM_HINT_T1>(p.cast());
+        prefetch_near(p: *const f32) = _mm_prefetch::<_MM_HINT_T0>(p.cast());
         store(p: *mut f32, v: __m256) = _mm256_storeu_ps(p, v);
         add(a: __m256, b: __m256) -> __m256 = _mm256_add_ps(a, b);
         sub(a: __m256, b: __m256) -> __m256 = _mm256_sub_ps(a, b);
@@ -91,6 +92,7 @@ impl Simd for Avx512 {
         splat(x: f32) -> __m512 = _mm512_set1_ps(x);
         load(p: *const f32) -> __m512 = _mm512_loadu_ps(p);
         prefetch(p: *const f32) = _mm_prefetch::<_MM_HINT_T1>(p.cast());
+        prefetch_near(p: *const f32) = _mm_prefetch::<_MM_HINT_T0>(p.cast());
         store(p: *mut f32, v: __m512) = _mm512_storeu_ps(p, v);
         add(a: __m512, b: __m512) -> __m512 = _mm512_add_ps(a, b);
         sub(a: __m512, b: __m512) -> __m512 = _mm512_sub_ps(a, b);
@@ -140,6 +142,7 @@ impl Simd for Avx512Bf16 {
         splat(x: f32) -> __m512 = Avx512::splat(x);
         load(p: *const f32) -> __m512 = Avx512::load(p);
         prefetch(p: *const f32) = Avx512::prefetch(p);
+        prefetch_near(p: *const f32) = Avx512::prefetch_near(p);
         store(p: *mut f32, v: __m512) = Avx512::store(p, v);
         add(a: __m512, b: __m512) -> __m512 = Avx512::add(a, b);
         sub(a: __m512, b: __m512) -> __m512 = Avx512::sub(a, b);

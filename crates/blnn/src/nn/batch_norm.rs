@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use blnn_kernels::bf16::{AnyPanels, Panels16, Values, View16};
 use blnn_kernels::gather::{
-    gather_cell, gather_cell_round16, gather_cell16, gather_round16, gather_sum, gather_sum16,
+    gather_cell, gather_round16, gather_strip_round16, gather_strip16, gather_sum, gather_sum16,
 };
 use blnn_kernels::norm::{
     Affine, AffineGradient, AffineSums, Columns, Moments, affine_backward, affine_backward_words,
@@ -202,13 +202,20 @@ impl BatchNorm {
         let view = run.views.view(self.view);
         let words = self.source.narrow.then(|| View16::new(input, view.incoming().cols()));
         self.moments.resize_with(input.panels() * SHARDS, Mutex::default);
-        run.threads.for_each_cell(view.incoming().partition(), [out], |cell, [out]| {
-            match words {
-                Some(words) => gather_cell16(view.incoming(), &cell, words, view.scale(), out),
-                None => gather_cell(view.incoming(), &cell, input, view.scale(), out),
-            }
-            self.take_moments(&cell, Values::Floats(out));
-        });
+        let (list, scale) = (view.incoming(), view.scale());
+        if let Some(words) = words {
+            run.threads.for_each_strip(list.partition(), out, |strip, mut out| {
+                gather_strip16(list, &strip, words, scale, out.each_mut().map(|out| &mut **out));
+                for (cell, out) in strip.cells().zip(out) {
+                    self.take_moments(&cell, Values::Floats(out));
+                }
+            });
+        } else {
+            run.threads.for_each_cell(list.partition(), [out], |cell, [out]| {
+                gather_cell(list, &cell, input, scale, out);
+                self.take_moments(&cell, Values::Floats(out));
+            });
+        }
     }
 
     /// [`Self::gather`] with sums that are rounded to bfloat16.
@@ -217,9 +224,12 @@ impl BatchNorm {
         let view = run.views.view(self.view);
         let words = View16::new(input, view.incoming().cols());
         self.moments.resize_with(input.panels() * SHARDS, Mutex::default);
-        run.threads.for_each_cell16(view.incoming().partition(), [out], |cell, [out]| {
-            gather_cell_round16(view.incoming(), &cell, words, view.scale(), out);
-            self.take_moments(&cell, Values::Words(out));
+        let (list, scale) = (view.incoming(), view.scale());
+        run.threads.for_each_strip16(list.partition(), [out], |strip, [mut out]| {
+            gather_strip_round16(list, &strip, words, scale, out.each_mut().map(|out| &mut **out));
+            for (cell, out) in strip.cells().zip(out) {
+                self.take_moments(&cell, Values::Words(out));
+            }
         });
     }
 
