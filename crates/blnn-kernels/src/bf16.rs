@@ -261,9 +261,14 @@ impl<'a> View16<'a> {
         });
     }
 
-    /// Panel `p` with the row that pads an odd number of rows.
-    pub(crate) fn whole_panel(self, p: usize) -> &'a [f32] {
-        self.words.panel(p)
+    /// Everything, panel by panel.
+    pub(crate) fn all_words(self) -> &'a [f32] {
+        self.words.data()
+    }
+
+    /// Words from one panel to the next.
+    pub(crate) fn panel_words(self) -> usize {
+        self.words.rows() * PANEL
     }
 
     /// Element `(i, j)`.

@@ -56,7 +56,6 @@ struct Blocked {
     blocks: usize,
     /// The part of row `i` that lies in block `b` starts at entry `starts[i * blocks + b]`.
     starts: Vec<usize>,
-    partition: Partition,
 }
 
 /// Rows of a block that fit the level-1 and level-2 caches at `PANEL` floats each, with room for
@@ -64,6 +63,9 @@ struct Blocked {
 const NEAR_ROWS: usize = 384;
 const FAR_ROWS: usize = 8704;
 const LIST_GOAL: usize = 64;
+
+/// Pieces that a gradient is cut into: enough to balance and to feed many cores.
+const WORK_ITEMS: usize = 32;
 
 impl Blocked {
     fn new(pattern: Pattern, values: Option<Vec<f32>>) -> Self {
@@ -77,8 +79,13 @@ impl Blocked {
             starts.extend((0..blocks).map(|b| range.start + before(b)));
         }
         starts.push(pattern.entries());
-        let partition = Partition::balanced(pattern.offsets());
-        Self { pattern, values, blocks, starts, partition }
+        Self { pattern, values, blocks, starts }
+    }
+
+    /// Shards of the rows, as few as leave enough work to hand out where each is done for so many
+    /// panels (or strips): the lists of one shard share what they touch.
+    fn shared_partition(&self, panels: usize) -> Partition {
+        Partition::balanced_into(WORK_ITEMS / panels.max(1), self.pattern.offsets())
     }
 
     /// The entries of row `i` in block `b`.
@@ -91,6 +98,8 @@ impl Blocked {
 #[derive(Clone, Debug)]
 pub struct MaskedInputs {
     rows: Blocked,
+    /// Shards of the rows.
+    partition: Partition,
     columns: Blocked,
     /// Factor of each row: where a row's values are all alike, they are kept here alone.
     row_scale: Vec<f32>,
@@ -120,6 +129,7 @@ impl MaskedInputs {
             ordered: x.pattern().indices().to_vec(),
             ordered_values: rows.values.clone().unwrap_or_default(),
             counts: vec![[0; 3]; rows.pattern.rows() * rows.blocks],
+            partition: Partition::balanced(rows.pattern.offsets()),
             rows,
             columns,
         };
@@ -160,7 +170,7 @@ impl MaskedInputs {
 
     fn reorder(&mut self, threads: &Threads) {
         let (rows, classes) = (&self.rows, &self.classes);
-        let (partition, offsets) = (&rows.partition, rows.pattern.offsets());
+        let (partition, offsets) = (&self.partition, rows.pattern.offsets());
         let mut order = partition.split_at(offsets, &mut self.ordered);
         let mut values = match rows.values {
             Some(_) => partition.split_at(offsets, &mut self.ordered_values),
@@ -206,7 +216,7 @@ impl MaskedInputs {
         assert_eq!(w.rows(), self.cols(), "masked product: rows of the weights");
         assert_eq!(out[0].shape(), (self.rows(), w.cols()), "masked product: output shape");
         assert!(scale.iter().all(|s| s.len() == self.rows()), "masked product: one scale a row");
-        threads.for_each_cell(&self.rows.partition, out, |cell, [first, second]| {
+        threads.for_each_cell(&self.partition, out, |cell, [first, second]| {
             for block in 0..self.rows.blocks {
                 let rows = cell.rows.clone();
                 masked_rows(self, rows, block, w.panel(cell.panel), scale, first, second);
@@ -228,7 +238,8 @@ impl MaskedInputs {
             "masked gradient: shapes of the gradients"
         );
         assert_eq!(out.rows(), self.cols(), "masked gradient: output shape");
-        threads.for_each_cell(&self.columns.partition, [out], |cell, [out]| {
+        let partition = self.columns.shared_partition(out.panels());
+        threads.for_each_cell(&partition, [out], |cell, [out]| {
             out.fill(0.0);
             let sources = sources.map(|g| g.map(|g| g.panel(cell.panel)));
             for block in 0..self.columns.blocks {
@@ -255,7 +266,7 @@ impl MaskedInputs {
         let shape = (out[0].rows(), out[0].cols());
         assert_eq!(shape, (self.rows(), w.cols()), "masked product: output shape");
         assert!(scale.iter().all(|s| s.len() == self.rows()), "masked product: one scale a row");
-        threads.for_each_strip16(&self.rows.partition, out, |strip, [first, second]| {
+        threads.for_each_strip16(&self.partition, out, |strip, [first, second]| {
             masked_words(self, strip.rows.clone(), w.panels_of(&strip), scale, first, second);
         });
     }
@@ -277,7 +288,8 @@ impl MaskedInputs {
             "masked gradient: shapes of the gradients"
         );
         assert_eq!(out.rows(), self.cols(), "masked gradient: output shape");
-        threads.for_each_strip(&self.columns.partition, out, |strip, mut out| {
+        let partition = self.columns.shared_partition(out.panels().div_ceil(STRIP_PANELS));
+        threads.for_each_strip(&partition, out, |strip, mut out| {
             out.iter_mut().for_each(|out| out.fill(0.0));
             let sources = sources.map(|g| g.map(|g| g.panels_of(&strip)));
             for block in 0..self.columns.blocks {
@@ -458,7 +470,8 @@ unsafe fn masked_panels<S: Simd, const P: usize>(
 }
 
 dispatch! {
-    /// Adds one block's share to the weight rows of a cell.
+    /// Adds one block's share to the weight rows of a cell, class by class, so that one source at a
+    /// time is in the cache.
     fn gradient_rows(
         inputs: &MaskedInputs, rows: Range<usize>, block: usize, sources: [Option<&[f32]>; 3],
         out: &mut [f32],
@@ -475,20 +488,21 @@ unsafe fn gradient_rows_kernel<S: Simd>(
 ) {
     assert!(sources.iter().flatten().all(|g| g.len() == inputs.rows() * PANEL));
     let columns = &inputs.columns;
-    for (j, out) in rows.zip(out.chunks_exact_mut(PANEL)) {
-        let Some(&Some(source)) = sources.get(inputs.classes[j] as usize) else {
-            continue;
-        };
-        let range = columns.segment(j, block);
-        let list = &columns.pattern.indices()[range.clone()];
-        // SAFETY: the transposed pattern lists only rows of the gradients, and `out` holds PANEL
-        // floats.
-        unsafe {
-            let sum = match &columns.values {
-                None => sum_listed::<S>(list, source.as_ptr()),
-                Some(values) => sum_weighted::<S>(list, &values[range], source.as_ptr()),
-            };
-            Wide::load(out.as_ptr()).add(sum).store(out.as_mut_ptr());
+    for (class, source) in sources.into_iter().enumerate() {
+        let Some(source) = source else { continue };
+        let outputs = rows.clone().zip(out.chunks_exact_mut(PANEL));
+        for (j, out) in outputs.filter(|(j, _)| inputs.classes[*j] as usize == class) {
+            let range = columns.segment(j, block);
+            let list = &columns.pattern.indices()[range.clone()];
+            // SAFETY: the transposed pattern lists only rows of the gradients, and `out` holds
+            // PANEL floats.
+            unsafe {
+                let sum = match &columns.values {
+                    None => sum_listed::<S>(list, source.as_ptr()),
+                    Some(values) => sum_weighted::<S>(list, &values[range], source.as_ptr()),
+                };
+                Wide::load(out.as_ptr()).add(sum).store(out.as_mut_ptr());
+            }
         }
     }
 }
@@ -540,18 +554,19 @@ unsafe fn gradient_panels<S: Simd, const P: usize>(
     let out = out.map(<[f32]>::as_mut_ptr);
     let columns = &inputs.columns;
     let lists = (columns.pattern.indices(), columns.values.as_deref());
-    for (slot, j) in rows.enumerate() {
-        let Some(&Some(source)) = sources.get(inputs.classes[j] as usize) else {
-            continue;
-        };
-        // SAFETY: the transposed pattern lists only rows of the gradients, and the outputs hold
-        // PANEL floats a row.
-        unsafe {
-            let source = source.map(<[f32]>::as_ptr);
-            let sums = sum_words::<S, P>(lists, columns.segment(j, block), source);
-            for p in 0..P {
-                let out = out[p].add(slot * PANEL);
-                Wide::load(out).add(sums[p]).store(out);
+    for (class, source) in sources.into_iter().enumerate() {
+        let Some(source) = source else { continue };
+        let source = source.map(<[f32]>::as_ptr);
+        let slots = rows.clone().enumerate();
+        for (slot, j) in slots.filter(|(_, j)| inputs.classes[*j] as usize == class) {
+            // SAFETY: the transposed pattern lists only rows of the gradients, and the outputs
+            // hold PANEL floats a row.
+            unsafe {
+                let sums = sum_words::<S, P>(lists, columns.segment(j, block), source);
+                for p in 0..P {
+                    let out = out[p].add(slot * PANEL);
+                    Wide::load(out).add(sums[p]).store(out);
+                }
             }
         }
     }

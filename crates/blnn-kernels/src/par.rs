@@ -326,8 +326,17 @@ impl Partition {
     /// If `cumulative` is empty, or falls so that shards would overlap.
     #[track_caller]
     pub fn balanced(cumulative: &[usize]) -> Self {
+        Self::balanced_into(SHARDS, cumulative)
+    }
+
+    /// [`Partition::balanced`] with at most so many shards, where fewer have more to share.
+    ///
+    /// # Panics
+    /// As [`Partition::balanced`].
+    #[track_caller]
+    pub fn balanced_into(most: usize, cumulative: &[usize]) -> Self {
         let rows = cumulative.len().checked_sub(1).expect("cumulative costs start with 0");
-        let shards = SHARDS.min(rows.max(1));
+        let shards = most.clamp(1, SHARDS).min(rows.max(1));
         // A row costs a little even when it is empty: count every row as one more entry.
         let cost = |i: usize| cumulative[i] - cumulative[0] + i;
         let reaches = |goal: usize| {

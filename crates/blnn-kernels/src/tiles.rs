@@ -132,8 +132,12 @@ impl Packed {
         self.panels
     }
 
-    fn at(&self, p: usize, group: usize) -> &[f32] {
-        &self.words.data()[(p * self.groups + group) * 2 * TILE..][..2 * TILE]
+    /// The tiles of a panel from a group on.
+    fn steps(&self, p: usize, group: usize) -> Steps<'_> {
+        Steps {
+            words: &self.words.data()[(p * self.groups + group) * 2 * TILE..],
+            stride: 2 * TILE,
+        }
     }
 
     /// The tiles of all panels and groups, panel by panel.
@@ -200,6 +204,32 @@ impl Packed {
     }
 }
 
+/// The two tiles of an operand for each step of a sum.
+#[derive(Clone, Copy)]
+struct Steps<'a> {
+    words: &'a [f32],
+    /// Words from one step to the next.
+    stride: usize,
+}
+
+impl<'a> Steps<'a> {
+    /// The tiles of 32 rows from `first` on, a step for each panel.
+    fn of_rows(a: View16<'a>, first: usize) -> Self {
+        Self { words: &a.all_words()[first * WORDS..], stride: a.panel_words() }
+    }
+
+    /// Whether there are two tiles at step `k`.
+    fn reaches(self, k: usize) -> bool {
+        k * self.stride + 2 * TILE <= self.words.len()
+    }
+
+    /// The tiles of step `k`, if there are any.
+    #[inline(always)]
+    fn at(self, k: usize) -> *const f32 {
+        self.words.as_ptr().wrapping_add(k * self.stride)
+    }
+}
+
 dispatch_rounding! {
     /// Packs at most 32 rows of a panel as pairs; missing rows count as zero.
     fn pair_rows(rows: &[f32], tiles: &mut [f32]) = pair_kernel
@@ -262,8 +292,8 @@ pub(crate) unsafe fn product<T: Tiles>(
     let mut tiles = unsafe { T::configure() };
     for p in 0..b.panels {
         for (block, out) in out.panel_mut(p).chunks_mut(PANEL * PANEL).enumerate() {
-            let left = |q: usize| &a.view().whole_panel(q)[block * 2 * TILE..][..2 * TILE];
-            multiply_block(&mut tiles, b.groups, left, |q| b.at(p, q), out, store);
+            let left = Steps::of_rows(a.view(), block * PANEL);
+            multiply_block(&mut tiles, b.groups, left, b.steps(p, 0), out, store);
         }
     }
 }
@@ -290,8 +320,7 @@ pub(crate) unsafe fn product_blocks<T: Tiles>(
     let mut block = Block([0.0; PANEL * PANEL]);
     for p in 0..b.panels {
         for first in rows.clone().step_by(PANEL) {
-            let left = |q: usize| &a.whole_panel(q)[first * WORDS..][..2 * TILE];
-            let right = |q: usize| b.at(p, q);
+            let (left, right) = (Steps::of_rows(a, first), b.steps(p, 0));
             multiply_full(&mut tiles, b.groups, left, right, &mut block.0, Store::Overwrite);
             take(p, first, &mut block.0);
         }
@@ -324,8 +353,7 @@ pub(crate) unsafe fn transposed_product<T: Tiles>(
         let store = if start == 0 { store } else { Store::Add };
         for p in 0..b.panels {
             for (q, out) in out.panel_mut(p).chunks_mut(PANEL * PANEL).enumerate() {
-                let left = |g: usize| a.at(first + q, start + g);
-                let right = |g: usize| b.at(p, start + g);
+                let (left, right) = (a.steps(first + q, start), b.steps(p, start));
                 multiply_block(&mut tiles, depth, left, right, out, store);
             }
         }
@@ -333,11 +361,11 @@ pub(crate) unsafe fn transposed_product<T: Tiles>(
 }
 
 /// Up to 32 rows of an output panel: through a full block in memory if there are fewer.
-fn multiply_block<'a, T: Tiles>(
+fn multiply_block<T: Tiles>(
     tiles: &mut T,
     depth: usize,
-    left: impl Fn(usize) -> &'a [f32],
-    right: impl Fn(usize) -> &'a [f32],
+    left: Steps<'_>,
+    right: Steps<'_>,
     out: &mut [f32],
     store: Store,
 ) {
@@ -351,11 +379,11 @@ fn multiply_block<'a, T: Tiles>(
 }
 
 /// A block of 32×32: four registers of sums, two of each operand.
-fn multiply_full<'a, T: Tiles>(
+fn multiply_full<T: Tiles>(
     tiles: &mut T,
     depth: usize,
-    left: impl Fn(usize) -> &'a [f32],
-    right: impl Fn(usize) -> &'a [f32],
+    left: Steps<'_>,
+    right: Steps<'_>,
     out: &mut [f32],
     store: Store,
 ) {
@@ -389,19 +417,11 @@ fn multiply_full<'a, T: Tiles>(
 /// the lines of the `k` after that are asked for: where two threads share a core, loads and
 /// products do not overlap by themselves.
 #[inline(always)]
-fn sum_products<'a, T: Tiles>(
-    tiles: &mut T,
-    depth: usize,
-    left: impl Fn(usize) -> &'a [f32],
-    right: impl Fn(usize) -> &'a [f32],
-) {
+fn sum_products<T: Tiles>(tiles: &mut T, depth: usize, left: Steps<'_>, right: Steps<'_>) {
     let Some(last) = depth.checked_sub(1) else { return };
-    let operands = |k: usize| {
-        let (left, right) = (left(k), right(k));
-        assert!(left.len() == 2 * TILE && right.len() == 2 * TILE);
-        (left.as_ptr(), right.as_ptr())
-    };
-    // SAFETY: both operands of a `k` are two packed tiles.
+    assert!(left.reaches(last) && right.reaches(last), "tiles for every step");
+    let operands = |k: usize| (left.at(k), right.at(k));
+    // SAFETY: both operands of a `k` up to the last are two packed tiles.
     unsafe {
         let (left, right) = operands(0);
         tiles.load::<4>(left, PACKED);
@@ -409,7 +429,7 @@ fn sum_products<'a, T: Tiles>(
         tiles.load::<6>(right, PACKED);
         tiles.load::<7>(right.add(TILE), PACKED);
         for k in 1..=last {
-            let ((left, right), (far_left, far_right)) = (operands(k), operands((k + 1).min(last)));
+            let ((left, right), (far_left, far_right)) = (operands(k), operands(k + 1));
             tiles.multiply::<0, 4, 6>();
             tiles.prefetch(far_right);
             tiles.multiply::<2, 5, 6>();
@@ -417,11 +437,11 @@ fn sum_products<'a, T: Tiles>(
             tiles.prefetch(far_left);
             tiles.multiply::<3, 5, 7>();
             tiles.load::<5>(left.add(TILE), PACKED);
-            tiles.prefetch(far_left.add(TILE));
+            tiles.prefetch(far_left.wrapping_add(TILE));
             tiles.multiply::<1, 4, 7>();
             tiles.load::<4>(left, PACKED);
             tiles.load::<7>(right.add(TILE), PACKED);
-            tiles.prefetch(far_right.add(TILE));
+            tiles.prefetch(far_right.wrapping_add(TILE));
         }
         tiles.multiply::<0, 4, 6>();
         tiles.multiply::<2, 5, 6>();
@@ -454,7 +474,8 @@ pub(crate) unsafe fn repeat_loaded_products<T: Tiles>(steps: usize) -> f32 {
     // SAFETY: as promised by the caller.
     let mut tiles = unsafe { T::configure() };
     let zeros = [Block([0.0; PANEL * PANEL]), Block([0.0; PANEL * PANEL])];
-    let half = |k: usize, operand: usize| &zeros[operand].0[k % 2 * 2 * TILE..][..2 * TILE];
-    sum_products(&mut tiles, steps, |k| half(k, 0), |k| half(k, 1));
+    // The same tiles again and again.
+    let [left, right] = zeros.each_ref().map(|zeros| Steps { words: &zeros.0, stride: 0 });
+    sum_products(&mut tiles, steps, left, right);
     zeros[0].0[0]
 }
