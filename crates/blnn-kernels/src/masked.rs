@@ -9,8 +9,9 @@
 //! At mask rates of 0.1 and 0.2 this is 0.98 products instead of 1.7. Backwards, each row of the
 //! gradient of `W` needs one sum over one of `G₁ + G₂`, `G₁` or `G₂`.
 //!
-//! Each list of columns is cut into blocks, so that the rows of `W` (or `G`) that a block can
-//! touch stay in a near cache while all lists are walked through that block.
+//! In `f32` each list of columns is cut into blocks, so that the rows of `W` (or `G`) that a block can
+//! touch stay in a near cache while all lists are walked through that block. Rows of bfloat16 are
+//! half as large and are asked for ahead of time instead.
 
 use std::ops::Range;
 
@@ -292,10 +293,7 @@ impl MaskedInputs {
         threads.for_each_strip(&partition, out, |strip, mut out| {
             out.iter_mut().for_each(|out| out.fill(0.0));
             let sources = sources.map(|g| g.map(|g| g.panels_of(&strip)));
-            for block in 0..self.columns.blocks {
-                let out = out.each_mut().map(|out| &mut **out);
-                gradient_words(self, strip.rows.clone(), block, sources, out);
-            }
+            gradient_words(self, strip.rows, sources, out);
         });
     }
 
@@ -511,10 +509,11 @@ unsafe fn gradient_rows_kernel<S: Simd>(
 type Sources<'a, const P: usize> = [Option<[&'a [f32]; P]>; 3];
 
 dispatch! {
-    /// [`gradient_rows`] from gradients of bfloat16, for a strip.
+    /// The weight rows of a strip from gradients of bfloat16, where `out` is zero. Lists are walked
+    /// whole: what is asked for ahead of time need not stay near, and a cut costs more than it saves.
     fn gradient_words(
-        inputs: &MaskedInputs, rows: Range<usize>, block: usize,
-        sources: Sources<'_, STRIP_PANELS>, out: StripParts<'_>,
+        inputs: &MaskedInputs, rows: Range<usize>, sources: Sources<'_, STRIP_PANELS>,
+        out: StripParts<'_>,
     ) = gradient_words_kernel
 }
 
@@ -522,7 +521,6 @@ dispatch! {
 unsafe fn gradient_words_kernel<S: Simd>(
     inputs: &MaskedInputs,
     rows: Range<usize>,
-    block: usize,
     sources: Sources<'_, STRIP_PANELS>,
     out: StripParts<'_>,
 ) {
@@ -531,9 +529,9 @@ unsafe fn gradient_words_kernel<S: Simd>(
         match out {
             [first, &mut []] => {
                 let sources = sources.map(|g| g.map(|[g, _]| [g]));
-                gradient_panels::<S, 1>(inputs, rows, block, sources, [first]);
+                gradient_panels::<S, 1>(inputs, rows, sources, [first]);
             }
-            both => gradient_panels::<S, STRIP_PANELS>(inputs, rows, block, sources, both),
+            both => gradient_panels::<S, STRIP_PANELS>(inputs, rows, sources, both),
         }
     }
 }
@@ -544,7 +542,6 @@ unsafe fn gradient_words_kernel<S: Simd>(
 unsafe fn gradient_panels<S: Simd, const P: usize>(
     inputs: &MaskedInputs,
     rows: Range<usize>,
-    block: usize,
     sources: Sources<'_, P>,
     out: [&mut [f32]; P],
 ) {
@@ -562,10 +559,9 @@ unsafe fn gradient_panels<S: Simd, const P: usize>(
             // SAFETY: the transposed pattern lists only rows of the gradients, and the outputs
             // hold PANEL floats a row.
             unsafe {
-                let sums = sum_words::<S, P>(lists, columns.segment(j, block), source);
+                let sums = sum_words::<S, P>(lists, columns.pattern.range(j), source);
                 for p in 0..P {
-                    let out = out[p].add(slot * PANEL);
-                    Wide::load(out).add(sums[p]).store(out);
+                    sums[p].store(out[p].add(slot * PANEL));
                 }
             }
         }
@@ -642,7 +638,11 @@ mod tests {
             inputs.gradient(plain.each_ref().map(Some), &mut want, &threads);
             let words = sources.each_ref().map(Panels16::from_panels);
             inputs.gradient16(words.each_ref().map(|g| Some(g.view())), &mut got, &threads);
-            assert_eq!(got, want);
+            // Where lists are cut, the order of the sums differs.
+            for k in 0..cols {
+                let close = |j| (got.get(k, j) - want.get(k, j)).abs() < 1e-6 * rows as f32;
+                assert!((0..width).all(close), "{rows}×{cols}, row {k}");
+            }
         }
     }
 

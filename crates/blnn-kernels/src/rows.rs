@@ -68,12 +68,6 @@ unsafe fn normalize_row_kernel<S: Simd>(rows: &mut RowsMut<'_>, i: usize) {
     }
 }
 
-/// How many rows before it is multiplied a whole row is asked for.
-const ROWS_AHEAD: usize = 2;
-
-/// Floats in a line of memory.
-const LINE: usize = 16;
-
 /// The softmax over the entries `j` of row `i` of `pattern` of `factor · (anchor_i · x_j)`,
 /// written to `weights`, one value an entry.
 ///
@@ -118,17 +112,12 @@ unsafe fn listed_dots_kernel<S: Simd>(
     // SAFETY: patterns list only columns below their width, which the caller checked to be the
     // number of rows of `x`; a row of a panel holds PANEL floats.
     unsafe {
-        for (k, (&j, out)) in list.iter().zip(out).enumerate() {
+        for (&j, out) in list.iter().zip(out) {
             let row = x.data().as_ptr().add(j as usize * PANEL);
-            let later = list[(k + ROWS_AHEAD).min(list.len() - 1)];
-            let later = x.data().as_ptr().wrapping_add(later as usize * PANEL);
             let mut sum = Wide::<S>::zero();
             for p in 0..x.panels() {
                 let a = Wide::load(anchor.row_of(p, i).as_ptr());
                 sum = sum.add_product(a, Wide::load(row.add(p * stride)));
-                for line in (0..PANEL).step_by(LINE) {
-                    S::prefetch_near(later.wrapping_add(p * stride + line));
-                }
             }
             *out = sum.sum();
         }
