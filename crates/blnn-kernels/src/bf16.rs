@@ -60,6 +60,14 @@ impl Panels16 {
         Self { rows, words: Panels::zeros(half, cols) }
     }
 
+    /// Gives the matrix another shape, with any contents, within its allocation if that is large
+    /// enough.
+    pub(crate) fn reshape(&mut self, rows: usize, cols: usize) {
+        let (half, cols) = Self::buffer_shape(rows, cols);
+        self.words.reshape(half, cols);
+        self.rows = rows;
+    }
+
     /// The same values, rounded.
     pub fn from_panels(x: &Panels) -> Self {
         let mut out = Self::zeros(x.rows(), x.cols());

@@ -35,7 +35,7 @@ macro_rules! with_tiles {
 
 mod tiled;
 
-pub use tiled::TiledInputs;
+pub use tiled::{TiledInputs, TiledWeights};
 
 /// How dense products compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -233,15 +233,6 @@ impl Operand {
             write(p, 0..rows, &mut plain.panel_mut(p)[..rows * PANEL]);
         }
         self.prepare(plain.rows_ref(0..rows), uses)
-    }
-
-    /// Prepares weights for products on tiles, with zeros in place of the rows that are not kept.
-    ///
-    /// # Panics
-    /// If there is not one flag a row.
-    #[track_caller]
-    pub fn prepare_kept(&mut self, x: &Panels, keep: &[bool], threads: &Threads) {
-        self.pairs.pair_kept(x, keep, threads);
     }
 
     /// Prepares a matrix of bfloat16 as the right of products on tiles.

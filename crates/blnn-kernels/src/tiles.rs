@@ -30,7 +30,7 @@ use std::ops::Range;
 
 use crate::bf16::{Panels16, View16, WORDS, unpack_rows};
 use crate::panels::{PANEL, Panels, RowsMut};
-use crate::par::{Partition, Threads};
+use crate::par::{Partition, SHARDS, Threads};
 use crate::product::Store;
 use crate::simd::{Simd, dispatch, dispatch_rounding};
 use crate::wide::Wide;
@@ -165,6 +165,53 @@ impl Packed {
         });
     }
 
+    /// Packs pairs of the listed rows.
+    pub(crate) fn pair_listed(&mut self, x: &Panels, list: &[u32], threads: &Threads) {
+        self.pair_read((list.len(), x.panels()), threads, |p, slots, floats| {
+            for (to, &row) in floats.chunks_exact_mut(PANEL).zip(&list[slots]) {
+                to.copy_from_slice(x.row_of(p, row as usize));
+            }
+        });
+    }
+
+    /// Takes over the listed columns of a matrix in turned tiles, of so many rows, as turned tiles
+    /// and as rows. Columns beyond the last are zero.
+    pub(crate) fn turn_listed(
+        &mut self,
+        x: &Self,
+        (list, rows): (&[u32], usize),
+        as_rows: &mut Panels16,
+        threads: &Threads,
+    ) {
+        self.shape(rows, list.len().div_ceil(PANEL));
+        assert_eq!(self.groups, x.groups, "columns of one height");
+        let groups = self.groups.max(1);
+        let partition = Partition::even(self.panels * self.groups);
+        let mut turned = partition.split_wide(self.tiles_mut(), 2 * TILE);
+        let words = &mut as_rows.words_mut()[..partition.rows() * 2 * TILE];
+        let mut plain = partition.split_wide(words, 2 * TILE);
+        let mut shards: [_; SHARDS] = std::array::from_fn(|s| {
+            (std::mem::take(&mut turned[s]), std::mem::take(&mut plain[s]))
+        });
+        threads.for_each_owned(&mut shards[..partition.shards()], |s, (turned, plain)| {
+            let tiles = turned.chunks_exact_mut(2 * TILE).zip(plain.chunks_exact_mut(2 * TILE));
+            for (index, (turned, plain)) in partition.range(s).zip(tiles) {
+                let (panel, group) = (index / groups, index % groups);
+                turned.fill(0.0);
+                for (slot, &column) in list[panel * PANEL..].iter().take(PANEL).enumerate() {
+                    turned[slot * WORDS..][..WORDS].copy_from_slice(x.column(column, group));
+                }
+                unturn_tiles(turned, plain);
+            }
+        });
+    }
+
+    /// The words of a column in turned tiles, in a group of rows.
+    fn column(&self, column: u32, group: usize) -> &[f32] {
+        let (panel, slot) = (column as usize / PANEL, column as usize % PANEL);
+        &self.words.data()[(panel * self.groups + group) * 2 * TILE + slot * WORDS..][..WORDS]
+    }
+
     /// Packs pairs of so many rows and panels, where `read(panel, rows, floats)` writes at most
     /// 32 rows of a panel.
     fn pair_read(
@@ -275,6 +322,29 @@ unsafe fn turn_kernel<S: Simd>(pairs: &[f32; 2 * TILE], tiles: &mut [f32]) {
     }
 }
 
+dispatch! {
+    /// 32 rows of a panel as words, from their turned tiles.
+    fn unturn_tiles(turned: &[f32], rows: &mut [f32]) = unturn_kernel
+}
+
+#[inline(always)]
+unsafe fn unturn_kernel<S: Simd>(turned: &[f32], rows: &mut [f32]) {
+    assert!(turned.len() == 2 * TILE && rows.len() == 2 * TILE);
+    let mut pairs = [0.0; 2 * TILE];
+    for (from, to) in turned.chunks_exact(TILE).zip(pairs.chunks_exact_mut(TILE)) {
+        // SAFETY: both are tiles of their own.
+        unsafe { S::transpose_words(from.as_ptr(), to.as_mut_ptr()) };
+    }
+    let (left, right) = pairs.split_at(TILE);
+    let (low, high) = rows.split_at_mut(TILE);
+    let words = left.iter().zip(right).zip(low.iter_mut().zip(high));
+    for ((left, right), (low, high)) in words {
+        let (left, right) = (left.to_bits(), right.to_bits());
+        *low = f32::from_bits(left & 0xffff | right << 16);
+        *high = f32::from_bits(left >> 16 | right & 0xffff_0000);
+    }
+}
+
 /// `out = A · B` (or `+=`) for the first `out.rows()` rows of `a`, which has room for a multiple
 /// of 32.
 ///
@@ -323,6 +393,44 @@ pub(crate) unsafe fn product_blocks<T: Tiles>(
             let (left, right) = (Steps::of_rows(a, first), b.steps(p, 0));
             multiply_full(&mut tiles, b.groups, left, right, &mut block.0, Store::Overwrite);
             take(p, first, &mut block.0);
+        }
+    }
+}
+
+/// `A · B + E · F` for two choices of `E` and `F`, where `A · B` is summed once: calls
+/// `take(choice, panel, first row, sums)` for each block of 32×32. Rows as in [`product_blocks`].
+///
+/// # Safety
+/// As for [`Tiles::configure`].
+pub(crate) unsafe fn product_branches<T: Tiles>(
+    (a, b): (View16<'_>, &Packed),
+    branches: [(View16<'_>, &Packed); 2],
+    rows: Range<usize>,
+    mut take: impl FnMut(usize, usize, usize, &mut [f32]),
+) {
+    assert!(rows.start.is_multiple_of(PANEL) && rows.len().is_multiple_of(PANEL), "whole blocks");
+    for (left, right) in [(a, b), branches[0], branches[1]] {
+        let fits = left.panels() == right.groups && right.panels == b.panels;
+        assert!(fits && (rows.end <= left.rows() || right.groups == 0), "product: shapes");
+    }
+    // SAFETY: as promised by the caller.
+    let mut tiles = unsafe { T::configure() };
+    let [mut shared, mut block] = [(); 2].map(|()| Block([0.0; PANEL * PANEL]));
+    for p in 0..b.panels {
+        for first in rows.clone().step_by(PANEL) {
+            zero_sums(&mut tiles);
+            sum_products(&mut tiles, b.groups, Steps::of_rows(a, first), b.steps(p, 0));
+            store_sums(&mut tiles, &mut shared.0);
+            for (choice, (e, f)) in branches.into_iter().enumerate() {
+                if choice > 0 {
+                    load_sums(&mut tiles, &shared.0);
+                }
+                if f.groups > 0 {
+                    sum_products(&mut tiles, f.groups, Steps::of_rows(e, first), f.steps(p, 0));
+                }
+                store_sums(&mut tiles, &mut block.0);
+                take(choice, p, first, &mut block.0);
+            }
         }
     }
 }
@@ -387,27 +495,43 @@ fn multiply_full<T: Tiles>(
     out: &mut [f32],
     store: Store,
 ) {
-    assert_eq!(out.len(), PANEL * PANEL, "a full block");
-    let corners = [0, WORDS, WORDS * PANEL, WORDS * PANEL + WORDS];
-    // SAFETY: each corner of `out` has 16 rows of 16 floats, a panel's row apart; the operands are
-    // checked to be two packed tiles each.
+    match store {
+        Store::Add => load_sums(tiles, out),
+        Store::Overwrite => zero_sums(tiles),
+    }
+    sum_products(tiles, depth, left, right);
+    store_sums(tiles, out);
+}
+
+/// Where the four registers of sums lie in a block.
+const CORNERS: [usize; 4] = [0, WORDS, WORDS * PANEL, WORDS * PANEL + WORDS];
+
+fn zero_sums<T: Tiles>(tiles: &mut T) {
+    tiles.zero::<0>();
+    tiles.zero::<1>();
+    tiles.zero::<2>();
+    tiles.zero::<3>();
+}
+
+fn load_sums<T: Tiles>(tiles: &mut T, block: &[f32]) {
+    assert_eq!(block.len(), PANEL * PANEL, "a full block");
+    // SAFETY: each corner of a block has 16 rows of 16 floats, a panel's row apart.
     unsafe {
-        if store == Store::Add {
-            tiles.load::<0>(out.as_ptr().add(corners[0]), PANEL_BYTES);
-            tiles.load::<1>(out.as_ptr().add(corners[1]), PANEL_BYTES);
-            tiles.load::<2>(out.as_ptr().add(corners[2]), PANEL_BYTES);
-            tiles.load::<3>(out.as_ptr().add(corners[3]), PANEL_BYTES);
-        } else {
-            tiles.zero::<0>();
-            tiles.zero::<1>();
-            tiles.zero::<2>();
-            tiles.zero::<3>();
-        }
-        sum_products(tiles, depth, left, right);
-        tiles.store::<0>(out.as_mut_ptr().add(corners[0]), PANEL_BYTES);
-        tiles.store::<1>(out.as_mut_ptr().add(corners[1]), PANEL_BYTES);
-        tiles.store::<2>(out.as_mut_ptr().add(corners[2]), PANEL_BYTES);
-        tiles.store::<3>(out.as_mut_ptr().add(corners[3]), PANEL_BYTES);
+        tiles.load::<0>(block.as_ptr().add(CORNERS[0]), PANEL_BYTES);
+        tiles.load::<1>(block.as_ptr().add(CORNERS[1]), PANEL_BYTES);
+        tiles.load::<2>(block.as_ptr().add(CORNERS[2]), PANEL_BYTES);
+        tiles.load::<3>(block.as_ptr().add(CORNERS[3]), PANEL_BYTES);
+    }
+}
+
+fn store_sums<T: Tiles>(tiles: &mut T, block: &mut [f32]) {
+    assert_eq!(block.len(), PANEL * PANEL, "a full block");
+    // SAFETY: each corner of a block has 16 rows of 16 floats, a panel's row apart.
+    unsafe {
+        tiles.store::<0>(block.as_mut_ptr().add(CORNERS[0]), PANEL_BYTES);
+        tiles.store::<1>(block.as_mut_ptr().add(CORNERS[1]), PANEL_BYTES);
+        tiles.store::<2>(block.as_mut_ptr().add(CORNERS[2]), PANEL_BYTES);
+        tiles.store::<3>(block.as_mut_ptr().add(CORNERS[3]), PANEL_BYTES);
     }
 }
 

@@ -83,6 +83,7 @@ fn hidden_operations(sizes: &Sizes, plan: &Plan) -> f64 {
 
 fn inputs(sizes: &Sizes, plan: &Plan) -> StageCost {
     let width = plan.hidden_width as f64;
+    let full = 2.0 * (sizes.nodes * sizes.features) as f64 * width;
     match sizes.products(plan.precision.arithmetic()) {
         Products::Sparse => {
             // Columns that both views keep are summed once for both.
@@ -90,9 +91,10 @@ fn inputs(sizes: &Sizes, plan: &Plan) -> StageCost {
             let values = PASSES * sizes.values() as f64 * kept * width;
             gathering_stage("inputs", values, 1.0, stored_bytes(plan))
         }
-        Products::Dense | Products::Tiled => {
-            let product = 2.0 * (sizes.nodes * sizes.features) as f64 * width;
-            dense_stage("inputs", 2.0 * PASSES * product)
+        Products::Dense => dense_stage("inputs", 2.0 * PASSES * full),
+        Products::Tiled => {
+            // The whole matrix once for both views, and the columns that one alone keeps.
+            dense_stage("inputs", PASSES * full * (1.0 + plan.columns_of_one_view()))
         }
     }
 }

@@ -203,6 +203,12 @@ impl Plan {
         self.method
     }
 
+    /// The share of feature columns that one view alone keeps, on average.
+    pub(crate) fn columns_of_one_view(&self) -> f64 {
+        let [first, second] = self.feature_drop.map(f64::from);
+        first * (1.0 - second) + second * (1.0 - first)
+    }
+
     /// Whether the objective has the published code's form, which BGRL has not.
     pub(crate) fn follows_published_code(&self) -> bool {
         self.method != Method::Bgrl && self.objective == Objective::PublishedCode

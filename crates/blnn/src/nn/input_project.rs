@@ -2,7 +2,7 @@
 
 use blnn_kernels::bf16::{Panels16, View16, add_words};
 use blnn_kernels::masked::MaskedInputs;
-use blnn_kernels::mixed::{Arithmetic, Operand, TiledInputs};
+use blnn_kernels::mixed::{Arithmetic, Operand, TiledInputs, TiledWeights};
 use blnn_kernels::norm::{add_into, add_to};
 use blnn_kernels::product::{Store, product_all, transposed_product_all};
 use blnn_kernels::{PANEL, Panels, Partition, Threads};
@@ -26,9 +26,9 @@ pub(crate) struct InputProject {
     gradient: [bool; 2],
     /// U and its gradient are stored as bfloat16, and so are the weights that are gathered.
     narrow: bool,
-    /// What a matrix unit multiplies the attributes by: W under each mask.
-    masked: [Operand; 2],
-    /// … and the gradient of one view.
+    /// What a matrix unit multiplies the attributes by: W under the masks.
+    tiled_weights: TiledWeights,
+    /// … and a gradient of U.
     gradient_operand: Operand,
 }
 
@@ -58,7 +58,7 @@ impl Op for InputProject {
         match run.inputs {
             Inputs::Sparse(inputs) => self.sparse_gradient(run, inputs, both.as_ref()),
             Inputs::Dense { x, .. } => self.dense_gradient(run, x),
-            Inputs::Tiled(x) => self.tiled_gradient(run, x),
+            Inputs::Tiled(x) => self.tiled_gradient(run, x, both.as_ref()),
         }
         if let Some(both) = both {
             run.memory.release(both);
@@ -72,14 +72,17 @@ impl Op for InputProject {
         let weight = (features, cols);
         let wide = |count: usize| if self.narrow { vec![(nodes, cols); count] } else { vec![] };
         let predicting = self.gradient.iter().filter(|&&g| g).count();
+        let both = (predicting == 2).then(|| stage.grad(self.outputs[0]));
         match stage.products {
-            Products::Tiled => [vec![], vec![weight]],
+            Products::Tiled => {
+                let share = (features.next_multiple_of(PANEL), cols);
+                [vec![], both.into_iter().chain([share]).collect()]
+            }
             Products::Dense => {
                 [[wide(2), vec![weight]].concat(), [vec![weight], wide(predicting)].concat()]
             }
             Products::Sparse => {
                 let rounded = self.narrow.then(|| Panels16::buffer_shape(features, cols));
-                let both = (predicting == 2).then(|| stage.grad(self.outputs[0]));
                 [rounded.into_iter().collect(), both.into_iter().collect()]
             }
         }
@@ -94,9 +97,9 @@ impl InputProject {
         gradient: [bool; 2],
         arithmetic: Arithmetic,
     ) -> Self {
-        let [first, second, gradient_operand] = [(); 3].map(|()| Operand::new(arithmetic));
+        let (tiled_weights, gradient_operand) = (TiledWeights::default(), Operand::new(arithmetic));
         let narrow = arithmetic.is_bf16();
-        Self { weight, outputs, gradient, narrow, masked: [first, second], gradient_operand }
+        Self { weight, outputs, gradient, narrow, tiled_weights, gradient_operand }
     }
 
     /// Fills and gives back the buffers of U of both views.
@@ -128,13 +131,11 @@ impl InputProject {
         outputs: [Panels; 2],
     ) -> [Panels; 2] {
         let weight = run.parameters.value(self.weight);
-        for (v, operand) in self.masked.iter_mut().enumerate() {
-            operand.prepare_kept(weight, run.views.view(v).keep_features(), run.threads);
-        }
+        x.prepare_weights(weight, &mut self.tiled_weights, run.threads);
         let scale = [0, 1].map(|v| run.views.view(v).scale());
         let mut words = outputs.map(|buffer| Panels16::in_buffer(buffer, x.row_scale().len()));
         let [first, second] = &mut words;
-        x.product16(self.masked.each_ref(), scale, [first, second], run.threads);
+        x.product16(&self.tiled_weights, scale, [first, second], run.threads);
         words.map(Panels16::into_buffer)
     }
 
@@ -215,26 +216,33 @@ impl InputProject {
         wide.chain([share]).for_each(|buffer| run.memory.release(buffer));
     }
 
-    fn tiled_gradient(&mut self, run: &mut Run<'_>, x: &TiledInputs) {
+    fn tiled_gradient(&mut self, run: &mut Run<'_>, x: &TiledInputs, both: Option<&Panels>) {
         let (rows, cols) = run.parameters.value(self.weight).shape();
-        let mut share = run.memory.scratch(rows, cols);
-        let operand = &mut self.gradient_operand;
-        let (memory, views, threads) = (&*run.memory, run.views, run.threads);
+        let mut share = run.memory.scratch(rows.next_multiple_of(PANEL), cols);
+        let grads = self.grads(run.memory);
+        let (operand, threads) = (&mut self.gradient_operand, run.threads);
+        let nodes = x.row_scale().len();
+        let prepare = |operand: &mut Operand, grad| {
+            operand.prepare_words(View16::new(grad, nodes), threads);
+        };
         run.parameters.write_grad(self.weight, |out, _| {
-            let given = [0, 1].into_iter().filter(|&v| self.gradient[v]);
-            for (nth, v) in given.enumerate() {
-                let grad = memory.grad(self.outputs[v]);
-                operand.prepare_words(View16::new(grad, x.row_scale().len()), threads);
-                x.transposed_product(operand, &mut share, threads);
-                add_kept(&share, views.view(v).keep_features(), nth == 0, out, threads);
+            if let Some(grad) = both.or(grads[0]).or(grads[1]) {
+                prepare(operand, grad);
+                x.gradient_of_both(operand, out, threads);
+            }
+            for (v, grad) in grads.into_iter().enumerate() {
+                if let Some(grad) = grad {
+                    prepare(operand, grad);
+                    x.gradient_of_one(v, operand, &mut share, out, threads);
+                }
             }
         });
         run.memory.release(share);
     }
 
-    /// The sum of both views' gradients, where sparse attributes need it.
+    /// The sum of both views' gradients, where it is multiplied by the attributes that both keep.
     fn sum_of_gradients(&self, run: &mut Run<'_>) -> Option<Panels> {
-        if self.gradient != [true, true] || !matches!(run.inputs, Inputs::Sparse(_)) {
+        if self.gradient != [true, true] || matches!(run.inputs, Inputs::Dense { .. }) {
             return None;
         }
         let (rows, cols) = run.memory.grad(self.outputs[0]).shape();

@@ -20,7 +20,7 @@ pub(crate) enum Inputs {
         /// One factor a node: all ones.
         ones: Vec<f32>,
     },
-    /// Stored in full for a matrix unit; the masks go to rows of the weights.
+    /// Stored in full for a matrix unit; columns that one view alone keeps are taken out.
     Tiled(Box<TiledInputs>),
 }
 
@@ -38,9 +38,12 @@ impl Inputs {
 
     /// Takes over the column masks of both views.
     pub(crate) fn set_masks(&mut self, views: &Views, threads: &Threads) {
-        if let Self::Sparse(inputs) = self {
-            let [first, second] = [0, 1].map(|v| views.view(v).keep_features().iter());
-            inputs.set_masks(first.zip(second).map(|(&a, &b)| KeptBy::new(a, b)), threads);
+        let [first, second] = [0, 1].map(|v| views.view(v).keep_features().iter());
+        let classes = first.zip(second).map(|(&a, &b)| KeptBy::new(a, b));
+        match self {
+            Self::Sparse(inputs) => inputs.set_masks(classes, threads),
+            Self::Tiled(inputs) => inputs.set_masks(classes, threads),
+            Self::Dense { .. } => {}
         }
     }
 

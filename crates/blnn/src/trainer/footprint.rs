@@ -82,8 +82,10 @@ fn blocks(rows: usize, cols: usize, entries: usize) -> usize {
 fn input_bytes(sizes: &Sizes, plan: &Plan) -> u64 {
     let Sizes { nodes, features, attributes, .. } = *sizes;
     if sizes.products(plan.precision.arithmetic()) == Products::Tiled {
-        // Two forms of two bytes a value.
-        return panels(nodes.next_multiple_of(PANEL), features) + 4 * nodes as u64;
+        // Two forms of two bytes a value, and again of the columns that one view alone keeps.
+        let alone = (plan.columns_of_one_view() * features as f64).ceil() as usize;
+        let rows = nodes.next_multiple_of(PANEL);
+        return panels(rows, features) + panels(rows, alone) + (4 * nodes + features) as u64;
     }
     match attributes {
         Attributes::Dense => panels(nodes, features) + 4 * nodes as u64,
@@ -159,7 +161,10 @@ fn operation_bytes(sizes: &Sizes, plan: &Plan) -> u64 {
 /// attributes by them.
 fn tiled_weights(sizes: &Sizes, plan: &Plan) -> u64 {
     match sizes.products(plan.precision.arithmetic()) {
-        Products::Tiled => panels(sizes.features.next_multiple_of(PANEL), plan.hidden_width),
+        Products::Tiled => {
+            let whole = panels(sizes.features.next_multiple_of(PANEL), plan.hidden_width) as f64;
+            (whole * (1.0 + plan.columns_of_one_view()) / 2.0) as u64
+        }
         Products::Sparse | Products::Dense => 0,
     }
 }
