@@ -291,7 +291,9 @@ impl MaskedInputs {
         assert_eq!(out.rows(), self.cols(), "masked gradient: output shape");
         let partition = self.columns.shared_partition(out.panels().div_ceil(STRIP_PANELS));
         threads.for_each_strip(&partition, out, |strip, mut out| {
-            out.iter_mut().for_each(|out| out.fill(0.0));
+            for out in &mut out {
+                out.fill(0.0);
+            }
             let sources = sources.map(|g| g.map(|g| g.panels_of(&strip)));
             gradient_words(self, strip.rows, sources, out);
         });
