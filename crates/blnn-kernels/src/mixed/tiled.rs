@@ -52,11 +52,8 @@ struct Columns {
 impl Columns {
     /// Takes the listed columns out of a matrix of so many rows.
     fn take(&mut self, from: &Packed, rows: usize, threads: &Threads) {
-        let cols = self.list.len().next_multiple_of(PANEL);
-        let height = rows.next_multiple_of(PANEL);
-        if (self.rows.rows(), self.rows.cols()) != (height, cols) {
-            self.rows.reshape(height, cols);
-        }
+        let [height, width] = [rows, self.list.len()].map(|n| n.next_multiple_of(PANEL));
+        self.rows.reshape(height, width);
         self.turned.turn_listed(from, (&self.list, rows), &mut self.rows, threads);
     }
 }
@@ -157,10 +154,8 @@ impl TiledInputs {
         let panels = out.each_ref().map(|out| out.cols().div_ceil(PANEL));
         assert_eq!([w.both.panels(); 2], panels, "tiled product: output shape");
         let partition = Partition::of_panels(rows, 1);
-        let [mut first, mut second] =
-            out.map(|out| out.shards_mut(&partition).into_iter().map(Some));
-        let mut next = |_| [&mut first, &mut second].map(|parts| parts.next().flatten());
-        let mut shards: [[Option<RowsMut16<'_>>; 2]; SHARDS] = std::array::from_fn(&mut next);
+        let [mut first, mut second] = out.map(|out| out.shards_mut(&partition).into_iter());
+        let mut shards: [_; SHARDS] = std::array::from_fn(|_| [first.next(), second.next()]);
         threads.for_each_owned(&mut shards[..partition.shards()], |s, parts| {
             let [Some(first), Some(second)] = parts else { return };
             let range = partition.range(s);
@@ -399,6 +394,19 @@ mod tests {
         });
         assert_eq!(plain, set);
         assert_eq!(plain[0], plain[1]);
+    }
+
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    #[test]
+    fn tile_instructions_have_the_bits_of_their_twin() {
+        if !crate::tiles::amx::available() {
+            crate::tiles::trap::install();
+        }
+        let amx = Arithmetic(Kind::Amx);
+        for shape in SHAPES {
+            assert_eq!(products(amx, shape, 2), products(EMULATED, shape, 2));
+            assert_eq!(gradient(amx, shape, 2), gradient(EMULATED, shape, 2));
+        }
     }
 
     #[test]
