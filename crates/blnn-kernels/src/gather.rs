@@ -130,6 +130,13 @@ impl Selection {
         }
     }
 
+    /// The lists of a strip, checked to name rows of `x`.
+    #[track_caller]
+    fn lists_of(&self, strip: &Strip, x: View16<'_>) -> Lists<'_> {
+        assert_eq!(self.cols(), x.rows(), "gather: columns of the list, rows of the input");
+        self.lists(strip.rows.clone())
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.lengths.len()
@@ -247,8 +254,7 @@ pub fn gather_strip16(
     scale: &[f32],
     out: StripParts<'_>,
 ) {
-    let (lists, panels) = (list.lists(strip.rows.clone()), listed_panels(list, strip, x));
-    add_words(lists, panels, &scale[strip.rows.clone()], out);
+    add_words(list.lists_of(strip, x), x.panels_of(strip), &scale[strip.rows.clone()], out);
 }
 
 /// One strip of [`gather_round16`], on the calling thread.
@@ -263,15 +269,12 @@ pub fn gather_strip_round16(
     scale: &[f32],
     out: StripParts<'_>,
 ) {
-    let (lists, panels) = (list.lists(strip.rows.clone()), listed_panels(list, strip, x));
-    add_words_to_words(lists, panels, &scale[strip.rows.clone()], out);
-}
-
-/// The panels of a strip, of a matrix that has all listed rows.
-#[track_caller]
-fn listed_panels<'a>(list: &Selection, strip: &Strip, x: View16<'a>) -> [&'a [f32]; STRIP_PANELS] {
-    assert_eq!(list.cols(), x.rows(), "gather: columns of the list, rows of the input");
-    x.panels_of(strip)
+    add_words_to_words(
+        list.lists_of(strip, x),
+        x.panels_of(strip),
+        &scale[strip.rows.clone()],
+        out,
+    );
 }
 
 /// Row lists whose indices are known to lie within the gathered panel.
