@@ -28,7 +28,7 @@ pub(crate) mod trap;
 
 use std::ops::Range;
 
-use crate::bf16::{Panels16, View16, WORDS, unpack_rows};
+use crate::bf16::{Panels16, View16, WORDS};
 use crate::panels::{PANEL, Panels, RowsMut};
 use crate::par::{Partition, SHARDS, Threads};
 use crate::product::Store;
@@ -148,8 +148,8 @@ impl Packed {
 
     /// Packs pairs from rows stored as words.
     pub(crate) fn pair_words(&mut self, x: View16<'_>, threads: &Threads) {
-        self.pair_read((x.rows(), x.panels()), threads, |p, rows, floats| {
-            unpack_rows(&x.panel(p)[rows.start * WORDS..rows.end * WORDS], floats);
+        self.each_group((x.rows(), x.panels()), threads, |p, rows, tiles| {
+            pair_words(&x.panel(p)[rows.start * WORDS..rows.end * WORDS], tiles);
         });
     }
 
@@ -216,22 +216,34 @@ impl Packed {
     /// 32 rows of a panel.
     fn pair_read(
         &mut self,
-        (rows, panels): (usize, usize),
+        shape: (usize, usize),
         threads: &Threads,
         read: impl Fn(usize, Range<usize>, &mut [f32]) + Sync,
+    ) {
+        self.each_group(shape, threads, |p, rows, tiles| {
+            let mut floats = [0.0; PANEL * PANEL];
+            let floats = &mut floats[..rows.len() * PANEL];
+            read(p, rows, floats);
+            pair_rows(floats, tiles);
+        });
+    }
+
+    /// Gives the matrix so many rows and panels, and calls `pack(panel, rows, tiles)` for every 32
+    /// rows or fewer of each panel, to write their two tiles.
+    fn each_group(
+        &mut self,
+        (rows, panels): (usize, usize),
+        threads: &Threads,
+        pack: impl Fn(usize, Range<usize>, &mut [f32]) + Sync,
     ) {
         self.shape(rows, panels);
         let groups = self.groups.max(1);
         let partition = Partition::even(self.panels * self.groups);
         let mut shards = partition.split_wide(self.tiles_mut(), 2 * TILE);
         threads.for_each_owned(&mut shards[..partition.shards()], |s, tiles| {
-            let mut floats = [0.0; PANEL * PANEL];
             for (index, tiles) in partition.range(s).zip(tiles.chunks_exact_mut(2 * TILE)) {
                 let first = index % groups * PANEL;
-                let group = first..(first + PANEL).min(rows);
-                let floats = &mut floats[..group.len() * PANEL];
-                read(index / groups, group, floats);
-                pair_rows(floats, tiles);
+                pack(index / groups, first..(first + PANEL).min(rows), tiles);
             }
         });
     }
@@ -292,6 +304,34 @@ unsafe fn pair_kernel<S: Simd>(rows: &[f32], tiles: &mut [f32]) {
         unsafe {
             let (low, high) = (row_or_zeros::<S>(rows, j), row_or_zeros::<S>(rows, j + WORDS));
             low.pair(high).store_halves(left.as_mut_ptr(), right.as_mut_ptr());
+        }
+    }
+}
+
+dispatch! {
+    /// [`pair_rows`] of rows stored as words.
+    fn pair_words(words: &[f32], tiles: &mut [f32]) = pair_words_kernel
+}
+
+#[inline(always)]
+unsafe fn pair_words_kernel<S: Simd>(words: &[f32], tiles: &mut [f32]) {
+    assert!(words.len() <= PANEL * WORDS && tiles.len() == 2 * TILE);
+    let mut zeros = [0.0; PANEL * WORDS];
+    // Missing rows count as zero.
+    let words = if words.len() == zeros.len() {
+        words
+    } else {
+        zeros[..words.len()].copy_from_slice(words);
+        &zeros
+    };
+    let (upper, lower) = words.split_at(TILE);
+    let (left, right) = tiles.split_at_mut(TILE);
+    for k in (0..TILE).step_by(S::LANES) {
+        // SAFETY: all four hold as many words, a multiple of the lanes.
+        unsafe {
+            let (a, b) = (S::load(upper.as_ptr().add(k)), S::load(lower.as_ptr().add(k)));
+            S::store(left.as_mut_ptr().add(k), S::pair16(S::low16(a), S::low16(b)));
+            S::store(right.as_mut_ptr().add(k), S::pair16(S::high16(a), S::high16(b)));
         }
     }
 }
