@@ -58,6 +58,21 @@ impl AffineSums {
     }
 }
 
+/// [`AffineSums`] of a few rows, in single precision.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ShortSums([Columns; 3]);
+
+impl ShortSums {
+    /// Most rows that may be summed in single precision.
+    pub const ROWS: usize = RUN;
+
+    /// The same in double precision.
+    pub fn widened(&self) -> AffineSums {
+        let [bias, weight, slope] = self.0.map(|sums| sums.map(f64::from));
+        AffineSums { bias, weight, slope }
+    }
+}
+
 /// The map `x ↦ act(weight · x̂ + bias)`, `x̂ = x · inv_std + center`, for the columns of a panel,
 /// where `act(y) = y` above zero and `slope · y` below.
 #[derive(Clone, Copy, Debug)]
@@ -196,17 +211,34 @@ pub fn affine_sums(map: &Affine, grad: Values<'_>, input: Values<'_>) -> AffineS
     let mut total = AffineSums::default();
     for first in (0..grad.rows()).step_by(RUN) {
         let run = first..(first + RUN).min(grad.rows());
-        let mut sums = [[0.0; PANEL]; 3];
-        sums_run(map, grad.part(run.clone()), input.part(run), &mut sums);
-        widen_into(&mut total.bias, &sums[0]);
-        widen_into(&mut total.weight, &sums[1]);
-        widen_into(&mut total.slope, &sums[2]);
+        let mut sums = ShortSums::default();
+        sums_run(map, grad.part(run.clone()), input.part(run), &mut sums, None);
+        total.add(&sums.widened());
     }
     total
 }
 
+/// [`affine_forward`], with the sums of [`affine_sums`] added to those of the rows before, of which
+/// there are at most [`ShortSums::ROWS`] in all.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn affine_forward_and_sums(
+    map: &Affine,
+    grad: Values<'_>,
+    input: Values<'_>,
+    sums: &mut ShortSums,
+    out: &mut [f32],
+) {
+    assert_eq!(grad.rows(), input.rows(), "affine: lengths");
+    assert_eq!(input.rows() * PANEL, out.len(), "affine: lengths");
+    sums_run(map, grad, input, sums, Some(out));
+}
+
 dispatch! {
-    fn sums_run(map: &Affine, grad: Values<'_>, input: Values<'_>, sums: &mut [Columns; 3]) = sums_kernel
+    fn sums_run(
+        map: &Affine, grad: Values<'_>, input: Values<'_>, sums: &mut ShortSums, out: Option<&mut [f32]>,
+    ) = sums_kernel
 }
 
 #[inline(always)]
@@ -214,27 +246,30 @@ unsafe fn sums_kernel<S: Simd>(
     map: &Affine,
     grad: Values<'_>,
     input: Values<'_>,
-    sums: &mut [Columns; 3],
+    sums: &mut ShortSums,
+    out: Option<&mut [f32]>,
 ) {
+    use Values as V;
     // SAFETY: as promised by the caller.
     unsafe {
         match (grad, input) {
-            (Values::Floats(g), Values::Floats(x)) => sums_of::<S, Floats, Floats>(map, g, x, sums),
-            (Values::Words(g), Values::Words(x)) => sums_of::<S, Words, Words>(map, g, x, sums),
-            (Values::Floats(g), Values::Words(x)) => sums_of::<S, Floats, Words>(map, g, x, sums),
-            (Values::Words(g), Values::Floats(x)) => sums_of::<S, Words, Floats>(map, g, x, sums),
+            (V::Floats(g), V::Floats(x)) => sums_of::<S, Floats, Floats>(map, g, x, sums, out),
+            (V::Words(g), V::Words(x)) => sums_of::<S, Words, Words>(map, g, x, sums, out),
+            (V::Floats(g), V::Words(x)) => sums_of::<S, Floats, Words>(map, g, x, sums, out),
+            (V::Words(g), V::Floats(x)) => sums_of::<S, Words, Floats>(map, g, x, sums, out),
         }
     }
 }
 
 /// # Safety
-/// The CPU must have the instructions of `S`.
+/// The CPU must have the instructions of `S`; `out` must have room for all rows.
 #[inline(always)]
 unsafe fn sums_of<S: Simd, G: Stored, X: Stored>(
     map: &Affine,
     grad: &[f32],
     input: &[f32],
-    sums: &mut [Columns; 3],
+    sums: &mut ShortSums,
+    mut out: Option<&mut [f32]>,
 ) {
     // SAFETY: rows are those of `G` and `X`, and columns hold PANEL floats each.
     unsafe {
@@ -243,16 +278,20 @@ unsafe fn sums_of<S: Simd, G: Stored, X: Stored>(
         let (inv_std, center) =
             (Wide::<S>::load(map.inv_std.as_ptr()), Wide::load(map.center.as_ptr()));
         let (slope, zero) = (S::splat(map.slope), S::splat(0.0));
-        let mut totals = [Wide::<S>::zero(); 3];
-        for (g, x) in grad.chunks_exact(G::ROW).zip(input.chunks_exact(X::ROW)) {
+        let mut totals = [0, 1, 2].map(|k: usize| Wide::<S>::load(sums.0[k].as_ptr()));
+        for (i, (g, x)) in grad.chunks_exact(G::ROW).zip(input.chunks_exact(X::ROW)).enumerate() {
             let (g, x) = (G::load::<S>(g.as_ptr()), X::load::<S>(x.as_ptr()));
             let y = offset.add_product(factor, x);
             let dy = y.zip(g, |y, g| S::if_positive(y, g, S::mul(slope, g)));
             totals[0] = totals[0].add(dy);
             totals[1] = totals[1].add_product(dy, center.add_product(inv_std, x));
             totals[2] = totals[2].add_product(g, y.map(|y| S::if_positive(y, zero, y)));
+            if let Some(out) = &mut out {
+                let act = y.map(|y| S::if_positive(y, y, S::mul(slope, y)));
+                act.store(out.as_mut_ptr().add(i * PANEL));
+            }
         }
-        for (total, out) in totals.iter().zip(sums) {
+        for (total, out) in totals.iter().zip(&mut sums.0) {
             total.store(out.as_mut_ptr());
         }
     }

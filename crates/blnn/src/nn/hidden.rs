@@ -10,7 +10,7 @@ use blnn_kernels::bf16::{AnyPanels, Panels16, RowsMut16, Values, pack_rows, pack
 use blnn_kernels::mixed::{
     Arithmetic, Operand, Prepared, Uses, product, product_each, transposed_product,
 };
-use blnn_kernels::norm::{add_to, affine_forward, affine_sums, scale_rows};
+use blnn_kernels::norm::{ShortSums, add_to, affine_forward, affine_forward_and_sums, scale_rows};
 use blnn_kernels::product::Store;
 use blnn_kernels::{Panels, Partition, RowsMut, SHARDS, Threads};
 
@@ -20,8 +20,9 @@ use super::{
     Stage, Var,
 };
 
-/// Most rows of a block: its matrices fit the level-2 cache.
+/// Most rows of a block: its matrices fit the level-2 cache, and its sums single precision.
 const BLOCK_ROWS: usize = 128;
+const _: () = assert!(BLOCK_ROWS <= ShortSums::ROWS);
 
 /// `V = D H W`, `H = PReLU(BatchNorm(C))`, `C = D (A + I) U` for one view (see [`BatchNorm`]).
 ///
@@ -56,6 +57,8 @@ struct Block {
     grad_operand: Operand,
     /// A block of V before it is rounded.
     projected: Panels,
+    /// A block's sums for the gradients of the normalisation, a panel each.
+    sums: Vec<ShortSums>,
 }
 
 impl Block {
@@ -63,7 +66,9 @@ impl Block {
         let [hidden_operand, grad_operand] = [(); 2].map(|()| Operand::new(arithmetic));
         let rounded_rows = if arithmetic.is_bf16() { BLOCK_ROWS } else { 0 };
         let projected = Panels::zeros(rounded_rows, cols);
-        Self { hidden: Panels::zeros(BLOCK_ROWS, width), hidden_operand, grad_operand, projected }
+        let hidden = Panels::zeros(BLOCK_ROWS, width);
+        let sums = vec![ShortSums::default(); hidden.panels()];
+        Self { hidden, hidden_operand, grad_operand, projected, sums }
     }
 }
 
@@ -294,19 +299,22 @@ impl HiddenLayer {
         let transposed = self.factors[1].prepare(transposed, Uses::WEIGHTS);
         run.threads.for_each_owned(&mut shards, |shard, (part, (block, share))| {
             let first = part.range().start;
-            let Block { hidden, hidden_operand, grad_operand, .. } = &mut **block;
+            let Block { hidden, hidden_operand, grad_operand, sums, .. } = &mut **block;
             for rows in blocks_of(part.range(), arithmetic) {
                 // The first block overwrites what an earlier step left.
                 let store = if rows.start == first { Store::Overwrite } else { Store::Add };
                 let g = grad_operand.prepare(grad.rows_ref(rows.clone()), Uses::GRADIENT);
                 part.write(&g, &transposed, None, rows.clone(), hidden);
-                for (p, map) in norm.maps().iter().enumerate() {
-                    let (grad, inputs) =
-                        (part.values(p, rows.clone()), c.panel(p).part(rows.clone()));
-                    norm.add_sums(p, shard, &affine_sums(map, grad, inputs));
+                // H again, and the sums while C is at hand.
+                sums.fill(ShortSums::default());
+                let h = hidden_operand.fill(rows.len(), hidden, Uses::TURNED, |p, at, values| {
+                    let at = rows.start + at.start..rows.start + at.end;
+                    let (grad, c) = (part.values(p, at.clone()), c.panel(p).part(at));
+                    affine_forward_and_sums(&norm.maps()[p], grad, c, &mut sums[p], values);
+                });
+                for (p, sums) in sums.iter().enumerate() {
+                    norm.add_sums(p, shard, &sums.widened());
                 }
-                let operand = (&mut *hidden_operand, Uses::TURNED);
-                let h = hidden_block(norm, c, &rows, hidden, operand);
                 transposed_product(&h, &g, share, store);
             }
         });
