@@ -21,6 +21,7 @@ pub mod norm;
 mod pages;
 mod panels;
 pub mod par;
+pub mod philox;
 pub mod probe;
 pub mod product;
 pub mod rows;

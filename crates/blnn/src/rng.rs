@@ -4,6 +4,7 @@
 //! Philox 4×32-10 (Salmon et al., SC 2011). No state is carried along, so the order of draws, the
 //! number of threads and a resume cannot change one.
 
+use blnn_kernels::philox::{self, Blocks};
 use blnn_kernels::{Partition, SHARDS, Threads};
 
 /// What a random number is for. Two streams never share a number.
@@ -57,69 +58,39 @@ impl Draws {
         Self { key, epoch: epoch as u32, stream: stream.number() }
     }
 
-    /// Four 32-bit numbers: items `4 * block .. 4 * block + 4`.
-    fn block(self, block: usize) -> [u32; 4] {
-        philox([block as u32, (block as u64 >> 32) as u32, self.epoch, self.stream], self.key)
+    /// The counters from a block on: block `b` gives items `4 b .. 4 b + 4`.
+    fn blocks(self, first: usize) -> Blocks {
+        Blocks { first: first as u64, upper: [self.epoch, self.stream] }
     }
 
     /// Item `index` as a number in [0, 1), with 24 random bits.
     pub(crate) fn uniform(self, index: usize) -> f32 {
-        (self.block(index / 4)[index % 4] >> 8) as f32 * (1.0 / 16_777_216.0)
+        let numbers = philox::numbers(self.blocks(index / 4).counter(0), self.key);
+        (numbers[index % 4] >> 8) as f32 * (1.0 / 16_777_216.0)
     }
 
     /// Sets each flag to true with probability `1 − drop`.
     pub(crate) fn keep_flags(self, drop: f32, flags: &mut [bool], threads: &Threads) {
         let threshold = (f64::from(drop) * 4_294_967_296.0) as u64;
-        let blocks = Partition::even(flags.len() / 4);
-        let (whole, rest) = flags.split_at_mut(flags.len() / 4 * 4);
-        let mut shards: [_; SHARDS] = blocks.split_wide(whole, 4);
-        threads.for_each_owned(&mut shards[..blocks.shards()], |s, shard| {
-            for (block, four) in blocks.range(s).zip(shard.chunks_exact_mut(4)) {
-                for (flag, number) in four.iter_mut().zip(self.block(block)) {
-                    *flag = u64::from(number) >= threshold;
-                }
-            }
+        // Whole blocks of four in every shard but the last.
+        let blocks = Partition::even(flags.len().div_ceil(4));
+        let mut rest = flags;
+        let mut shards: [_; SHARDS] = std::array::from_fn(|s| {
+            let whole = if s < blocks.shards() { 4 * blocks.range(s).len() } else { 0 };
+            let length = whole.min(rest.len());
+            let (shard, tail) = std::mem::take(&mut rest).split_at_mut(length);
+            rest = tail;
+            shard
         });
-        let last = self.block(blocks.rows());
-        rest.iter_mut().zip(last).for_each(|(flag, number)| *flag = u64::from(number) >= threshold);
+        threads.for_each_owned(&mut shards[..blocks.shards()], |s, shard| {
+            philox::at_least(threshold, self.blocks(blocks.range(s).start), self.key, shard);
+        });
     }
-}
-
-/// Philox 4×32 with ten rounds.
-fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
-    for _ in 0..10 {
-        let a = u64::from(counter[0]) * 0xD251_1F53;
-        let b = u64::from(counter[2]) * 0xCD9E_8D57;
-        counter = [
-            (b >> 32) as u32 ^ counter[1] ^ key[0],
-            b as u32,
-            (a >> 32) as u32 ^ counter[3] ^ key[1],
-            a as u32,
-        ];
-        key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
-    }
-    counter
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn philox_gives_the_published_test_vectors() {
-        assert_eq!(philox([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
-        assert_eq!(
-            philox([u32::MAX; 4], [u32::MAX; 2]),
-            [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]
-        );
-        assert_eq!(
-            philox(
-                [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344],
-                [0xa409_3822, 0x299f_31d0]
-            ),
-            [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]
-        );
-    }
 
     #[test]
     fn flags_have_the_right_share_and_do_not_depend_on_threads() {
