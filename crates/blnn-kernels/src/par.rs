@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::bf16::{Panels16, WORDS};
 use crate::panels::{PANEL, Panels};
+use crate::pool::Pool;
 
 /// How many shards a partition aims for: enough to balance and to feed many cores, few enough
 /// that summing per-shard partial results stays cheap.
@@ -18,7 +19,7 @@ pub const SHARDS: usize = 16;
 /// A pool of worker threads. Cloning shares the pool.
 #[derive(Clone)]
 pub struct Threads {
-    pool: Arc<rayon::ThreadPool>,
+    pool: Arc<Pool>,
 }
 
 impl std::fmt::Debug for Threads {
@@ -33,67 +34,29 @@ impl Threads {
     /// # Panics
     /// If the operating system refuses to start the threads.
     pub fn new(count: usize) -> Self {
-        // Not left to the pool, which would ask the environment first.
         let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(if count == 0 { cores() } else { count })
-            .thread_name(|i| format!("blnn-{i}"))
-            .build()
-            .expect("the operating system could not start worker threads");
-        Self { pool: Arc::new(pool) }
+        Self { pool: Arc::new(Pool::new(if count == 0 { cores() } else { count })) }
     }
 
     /// Number of threads in the pool.
     pub fn count(&self) -> usize {
-        self.pool.current_num_threads()
-    }
-
-    /// Runs `work` inside the pool, so that the regions it opens start without a hand-over.
-    pub fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        self.pool.install(work)
+        self.pool.count()
     }
 
     /// Calls `task(shard)` for every shard in `0..shards`, in any order, on any thread.
     pub fn for_each(&self, shards: usize, task: impl Fn(usize) + Sync) {
-        fn split(range: Range<usize>, task: &(impl Fn(usize) + Sync)) {
-            match range.len() {
-                0 => {}
-                1 => task(range.start),
-                n => {
-                    let middle = range.start + n / 2;
-                    rayon::join(
-                        || split(range.start..middle, task),
-                        || split(middle..range.end, task),
-                    );
-                }
-            }
-        }
-        if self.count() == 1 || shards <= 1 {
-            (0..shards).for_each(task);
-        } else {
-            self.pool.install(|| split(0..shards, &task));
-        }
+        self.pool.run(shards, task);
     }
 
     /// Calls `task(shard, item)` for every item of `items` with its index, items being owned
     /// (typically disjoint `&mut` slices), in any order, on any thread.
     pub fn for_each_owned<T: Send>(&self, items: &mut [T], task: impl Fn(usize, &mut T) + Sync) {
-        fn split<T: Send>(base: usize, items: &mut [T], task: &(impl Fn(usize, &mut T) + Sync)) {
-            match items {
-                [] => {}
-                [one] => task(base, one),
-                many => {
-                    let middle = many.len() / 2;
-                    let (left, right) = many.split_at_mut(middle);
-                    rayon::join(|| split(base, left, task), || split(base + middle, right, task));
-                }
-            }
-        }
-        if self.count() == 1 || items.len() <= 1 {
-            items.iter_mut().enumerate().for_each(|(i, item)| task(i, item));
-        } else {
-            self.pool.install(|| split(0, items, &task));
-        }
+        let base = Shared(items.as_mut_ptr());
+        self.pool.run(items.len(), |i| {
+            // SAFETY: each item is visited once, so the borrows are disjoint, and `items` is
+            // borrowed mutably until all are done.
+            task(i, unsafe { &mut *base.at(i) });
+        });
     }
 }
 
@@ -138,13 +101,30 @@ impl Strip {
 /// A strip's part of an output, a panel each; that of a panel it does not have is empty.
 pub type StripParts<'a> = [&'a mut [f32]; STRIP_PANELS];
 
-/// A pointer that may cross threads because every cell is visited once.
-#[derive(Clone, Copy)]
-struct Shared(*mut f32);
-// SAFETY: `for_each_cell` dereferences the pointer for disjoint cells only.
-unsafe impl Send for Shared {}
+/// A pointer that may cross threads because every part behind it is visited once.
+struct Shared<T>(*mut T);
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Shared<T> {}
+
+// SAFETY: it is dereferenced for disjoint parts only, each on one thread, and they may be sent there.
+unsafe impl<T: Send> Send for Shared<T> {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl<T: Send> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    /// # Safety
+    /// There must be a value that far behind the pointer.
+    unsafe fn at(self, i: usize) -> *mut T {
+        // SAFETY: as promised by the caller.
+        unsafe { self.0.add(i) }
+    }
+}
 
 /// Where the cells of a matrix lie, in floats or words.
 #[derive(Clone, Copy)]
@@ -241,7 +221,7 @@ impl Threads {
         &self,
         partition: &Partition,
         layout: CellLayout,
-        bases: [Shared; N],
+        bases: [Shared<f32>; N],
         task: impl Fn(Strip, [[&mut [f32]; P]; N]) + Sync,
     ) {
         let shards = partition.shards();
@@ -249,13 +229,13 @@ impl Threads {
             let (first, shard) = (index / shards * P, index % shards);
             let panels = first..(first + P).min(layout.panels);
             let rows = partition.range(shard);
-            let part = |base: *mut f32, panel: usize| {
+            let part = |base: Shared<f32>, panel: usize| {
                 let start = panel * layout.panel + rows.start * layout.row;
                 // SAFETY: the cell lies inside its output (the panel and the rows exist), each cell
                 // is visited once and cells are disjoint, and the outputs are borrowed mutably.
-                unsafe { std::slice::from_raw_parts_mut(base.add(start), rows.len() * layout.row) }
+                unsafe { std::slice::from_raw_parts_mut(base.at(start), rows.len() * layout.row) }
             };
-            let parts = bases.map(|Shared(base)| {
+            let parts = bases.map(|base| {
                 std::array::from_fn(|k| {
                     if first + k < panels.end { part(base, first + k) } else { &mut [] }
                 })
@@ -269,7 +249,7 @@ impl Threads {
 fn of_floats<const N: usize>(
     partition: &Partition,
     outputs: [&mut Panels; N],
-) -> (CellLayout, [Shared; N]) {
+) -> (CellLayout, [Shared<f32>; N]) {
     let (shape, panels) = (outputs[0].shape(), outputs[0].panels());
     assert!(outputs.iter().all(|o| o.shape() == shape), "outputs of one shape");
     assert_eq!(partition.rows(), shape.0, "partition of another matrix");
@@ -281,7 +261,7 @@ fn of_floats<const N: usize>(
 fn of_words<const N: usize>(
     partition: &Partition,
     outputs: [&mut Panels16; N],
-) -> (CellLayout, [Shared; N]) {
+) -> (CellLayout, [Shared<f32>; N]) {
     let shape = (outputs[0].rows(), outputs[0].cols());
     assert!(outputs.iter().all(|o| (o.rows(), o.cols()) == shape), "outputs of one shape");
     assert_eq!(partition.rows(), shape.0, "partition of another matrix");

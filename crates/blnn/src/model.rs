@@ -173,19 +173,17 @@ impl Model {
         for (id, (_, value)) in parameters.ids().zip(&self.parameters) {
             parameters.value_mut(id).copy_from(value);
         }
-        let representations = threads.enter(|| {
-            inputs.set_masks(&views, threads);
-            let mut run = Run {
-                memory: &mut Memory::default(),
-                parameters: &mut parameters,
-                running: &mut self.running.clone(),
-                views: &views,
-                inputs: &inputs,
-                threads,
-                clock: &mut Clock::new(),
-            };
-            represent(&encoder, self.plan.statistics, &mut run)
-        });
+        inputs.set_masks(&views, threads);
+        let mut run = Run {
+            memory: &mut Memory::default(),
+            parameters: &mut parameters,
+            running: &mut self.running.clone(),
+            views: &views,
+            inputs: &inputs,
+            threads,
+            clock: &mut Clock::new(),
+        };
+        let representations = represent(&encoder, self.plan.statistics, &mut run);
         Ok(order.restore(&representations))
     }
 

@@ -129,11 +129,6 @@ impl Trainer {
 
     /// One full-batch step. After the first one, nothing is allocated.
     pub fn step(&mut self) -> Step {
-        let threads = self.threads.clone();
-        threads.enter(|| self.step_inside())
-    }
-
-    fn step_inside(&mut self) -> Step {
         self.clock.skip();
         let Plan { seed, edge_drop, feature_drop, .. } = self.plan;
         self.views.draw(seed, self.epoch, edge_drop, feature_drop, &self.threads);
@@ -195,12 +190,10 @@ impl Trainer {
 
     /// Like [`Trainer::embed`], with the running statistics of either momentum.
     pub fn embed_with(&mut self, statistics: Statistics) -> Matrix {
-        let (threads, online) = (self.threads.clone(), self.online.clone());
-        let representations = threads.enter(|| {
-            self.views.keep_all(&self.threads);
-            self.inputs.set_masks(&self.views, &self.threads);
-            inference::represent(&online, statistics, &mut self.parts().1)
-        });
+        let online = self.online.clone();
+        self.views.keep_all(&self.threads);
+        self.inputs.set_masks(&self.views, &self.threads);
+        let representations = inference::represent(&online, statistics, &mut self.parts().1);
         self.order.restore(&representations)
     }
 
