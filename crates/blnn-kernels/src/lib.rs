@@ -26,6 +26,7 @@ mod pool;
 pub mod probe;
 pub mod product;
 pub mod rows;
+pub mod rows16;
 mod simd;
 pub mod tall;
 mod tiles;

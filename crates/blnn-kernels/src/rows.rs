@@ -88,6 +88,11 @@ pub fn softmax_weights(
         return;
     }
     listed_dots(pattern.row(i), anchor, i, x, weights);
+    soften(weights, factor);
+}
+
+/// The softmax of `factor` times the given values, in their place.
+pub(crate) fn soften(weights: &mut [f32], factor: f32) {
     let largest = weights.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
     let inverse = 1.0 / exp_and_sum(weights, factor, largest);
     for weight in weights {

@@ -27,6 +27,11 @@ fn stored_bytes(plan: &Plan) -> f64 {
     }
 }
 
+/// Bytes of a value that the attention gathers.
+fn attended_bytes(plan: &Plan) -> f64 {
+    if plan.follows_published_code() { 4.0 } else { stored_bytes(plan) }
+}
+
 /// The work of one step, for the stages whose work can be counted. Random draws enter by their
 /// expectation.
 ///
@@ -50,7 +55,8 @@ pub fn step_cost_of(sizes: &Sizes, plan: &Plan) -> Vec<StageCost> {
         gathering_stage("gather", propagated_floats(sizes, plan), 1.0, stored_bytes(plan)),
     ];
     if plan.method == Method::Blnn {
-        stages.push(gathering_stage("attention", attended_floats(sizes, plan), 2.0, 4.0));
+        let bytes = attended_bytes(plan);
+        stages.push(gathering_stage("attention", attended_floats(sizes, plan), 2.0, bytes));
     }
     stages
 }

@@ -304,6 +304,7 @@ fn training_tape(
         target: targets,
         nodes: shape.nodes,
         width: shape.embedding,
+        narrow: shape.arithmetic.is_bf16(),
     };
     let directions = method::directions(&mut tape, plan, graph, h)?;
     tape.push(Predict::new(directions, predictor, shape.arithmetic, loss.clone()));

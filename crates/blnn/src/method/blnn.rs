@@ -24,18 +24,19 @@
 //! Shapes: z, h, t n×d; w one value a directed edge.
 
 use blnn_kernels::rows::{inverse_norms, softmax_weights, weighted_sum};
-use blnn_kernels::{Pattern, SHARDS};
+use blnn_kernels::rows16::{self, Rows16};
+use blnn_kernels::{Panels, Pattern, RowsMut, SHARDS};
 
 use super::Representations;
 use super::both_views::sum_of_targets;
-use crate::nn::{Direction, Gradient, Op, Ports, Run, Tape, Var};
+use crate::nn::{BufferShape, Direction, Gradient, Op, Ports, Run, Stage, Tape, Var};
 
 /// The objective of the paper.
 pub(super) fn paper(tape: &mut Tape, temperature: f32, h: Representations) -> Vec<Direction> {
     let mut towards = |v: usize| {
         let (anchors, own) = (h.online[v], h.target[1 - v]);
         let target = tape.matrix(h.nodes, h.width, false);
-        tape.push(Attend::new(anchors, own, target, temperature));
+        tape.push(Attend::new([anchors, own, target], temperature, h.narrow));
         Direction { online: anchors, target, own }
     };
     vec![towards(0), towards(1)]
@@ -61,19 +62,58 @@ pub(super) fn published_code(
 }
 
 /// `T_i = y_i + Σ_{j∈N_i} w_ij y_j`, `w_ij = softmax_j(cos(h_i, y_j)/τ)`, y of norm one.
+///
+/// The neighbours' y are rounded to bfloat16 where `narrow` says so.
 #[derive(Debug)]
 struct Attend {
     anchors: Var,
     targets: Var,
     output: Var,
     temperature: f32,
+    narrow: bool,
     /// Room for the weights of one row, one buffer a shard.
     scratch: [Vec<f32>; SHARDS],
 }
 
+/// The y that are gathered.
+enum Neighbours<'a> {
+    Floats(&'a Panels),
+    Words(Rows16),
+}
+
 impl Attend {
-    fn new(anchors: Var, targets: Var, output: Var, temperature: f32) -> Self {
-        Self { anchors, targets, output, temperature, scratch: Default::default() }
+    fn new([anchors, targets, output]: [Var; 3], temperature: f32, narrow: bool) -> Self {
+        Self { anchors, targets, output, temperature, narrow, scratch: Default::default() }
+    }
+
+    /// T for some rows.
+    fn rows(
+        &self,
+        run: &Run<'_>,
+        neighbours: &Neighbours<'_>,
+        rows: &mut RowsMut<'_>,
+        scratch: &mut Vec<f32>,
+    ) {
+        let [h, y] = [self.anchors, self.targets].map(|var| run.memory.value(var));
+        let adjacency = run.views.adjacency();
+        let inverse_temperature = 1.0 / self.temperature;
+        scratch.resize(longest_row(adjacency), 0.0);
+        for (slot, i) in rows.range().enumerate() {
+            let weights = &mut scratch[..adjacency.row(i).len()];
+            let mut inverse = [0.0];
+            inverse_norms(h, i, &mut inverse);
+            let factor = inverse[0] * inverse_temperature;
+            match neighbours {
+                Neighbours::Floats(y) => {
+                    softmax_weights(adjacency, i, h, y, factor, weights);
+                    weighted_sum(adjacency, i, weights, y, rows, slot);
+                }
+                Neighbours::Words(words) => {
+                    rows16::softmax_weights(adjacency, i, h, words, factor, weights);
+                    rows16::weighted_sum(adjacency, i, weights, (y, words), rows, slot);
+                }
+            }
+        }
     }
 }
 
@@ -85,25 +125,34 @@ impl Op for Attend {
 
     fn forward(&mut self, run: &mut Run<'_>) {
         let mut out = run.memory.take_value(self.output);
-        let [h, y] = [self.anchors, self.targets].map(|var| run.memory.value(var));
-        let (adjacency, partition) = (run.views.adjacency(), run.views.partition());
-        let inverse_temperature = 1.0 / self.temperature;
-        let mut parts = out.shards_mut(partition).map(Some);
-        let mut scratch = self.scratch.iter_mut();
-        let mut shards: [_; SHARDS] =
-            std::array::from_fn(|s| parts[s].take().zip(scratch.next()).expect("SHARDS shards"));
-        run.threads.for_each_owned(&mut shards[..partition.shards()], |_, (rows, scratch)| {
-            scratch.resize(longest_row(adjacency), 0.0);
-            for (slot, i) in rows.range().enumerate() {
-                let weights = &mut scratch[..adjacency.row(i).len()];
-                let mut inverse = [0.0];
-                inverse_norms(h, i, &mut inverse);
-                softmax_weights(adjacency, i, h, y, inverse[0] * inverse_temperature, weights);
-                weighted_sum(adjacency, i, weights, y, rows, slot);
-            }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let words = self.narrow.then(|| {
+            let (rows, cols) = Rows16::buffer_shape(out.rows(), out.cols());
+            let buffer = run.memory.scratch(rows, cols);
+            Rows16::round(run.memory.value(self.targets), buffer, run.threads)
         });
+        let neighbours = words
+            .map_or_else(|| Neighbours::Floats(run.memory.value(self.targets)), Neighbours::Words);
+        let partition = run.views.partition();
+        let mut parts = out.shards_mut(partition).map(Some);
+        let mut room = scratch.iter_mut();
+        let mut shards: [_; SHARDS] =
+            std::array::from_fn(|s| parts[s].take().zip(room.next()).expect("SHARDS shards"));
+        let whole: &Run<'_> = run;
+        run.threads.for_each_owned(&mut shards[..partition.shards()], |_, (rows, scratch)| {
+            self.rows(whole, &neighbours, rows, scratch);
+        });
+        if let Neighbours::Words(words) = neighbours {
+            run.memory.release(words.into_buffer());
+        }
+        self.scratch = scratch;
         run.memory.put_value(self.output, out);
         run.clock.mark("attention");
+    }
+
+    fn borrows(&self, stage: &Stage<'_>) -> [Vec<BufferShape>; 2] {
+        let (rows, cols) = stage.value(self.output);
+        [self.narrow.then(|| Rows16::buffer_shape(rows, cols)).into_iter().collect(), vec![]]
     }
 }
 

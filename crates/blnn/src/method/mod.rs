@@ -29,6 +29,8 @@ pub(crate) struct Representations {
     pub(crate) nodes: usize,
     /// d
     pub(crate) width: usize,
+    /// Whether what is gathered is rounded to bfloat16 before.
+    pub(crate) narrow: bool,
 }
 
 /// Which views the online network predicts from.
