@@ -98,6 +98,16 @@ impl Panels16 {
         pack_rows(rows, &mut self.words.data_mut()[start..][..rows.len() / 2]);
     }
 
+    /// The words of some rows of panel `p`.
+    ///
+    /// # Panics
+    /// If there are no such rows.
+    #[track_caller]
+    pub fn rows_of_mut(&mut self, p: usize, rows: Range<usize>) -> &mut [f32] {
+        assert!(rows.end <= self.rows, "rows {rows:?} of {}", self.rows);
+        &mut self.words.panel_mut(p)[rows.start * WORDS..rows.end * WORDS]
+    }
+
     /// The matrix whose contents are in `buffer`, which has the shape [`Panels16::buffer_shape`].
     ///
     /// # Panics

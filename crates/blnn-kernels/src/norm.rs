@@ -415,15 +415,44 @@ dispatch! {
     pub fn bias_act(cell: &mut [f32], bias: &Columns, slope: f32, pre: &mut [f32]) = bias_act_kernel
 }
 
+dispatch_rounding! {
+    /// [`bias_act`] with `pre` rounded to words.
+    pub fn bias_act16(cell: &mut [f32], bias: &Columns, slope: f32, pre: &mut [f32]) = bias_act16_kernel
+}
+
 #[inline(always)]
 unsafe fn bias_act_kernel<S: Simd>(cell: &mut [f32], bias: &Columns, slope: f32, pre: &mut [f32]) {
-    assert_eq!(pre.len(), cell.len(), "bias and activation: lengths");
-    // SAFETY: rows and columns hold PANEL floats each.
+    // SAFETY: as promised by the caller.
+    unsafe { bias_act_rows::<S, Floats>(cell, bias, slope, pre) };
+}
+
+#[inline(always)]
+unsafe fn bias_act16_kernel<S: Simd>(
+    cell: &mut [f32],
+    bias: &Columns,
+    slope: f32,
+    pre: &mut [f32],
+) {
+    // SAFETY: as promised by the caller.
+    unsafe { bias_act_rows::<S, Words>(cell, bias, slope, pre) };
+}
+
+/// # Safety
+/// The CPU must have the instructions of `S`.
+#[inline(always)]
+unsafe fn bias_act_rows<S: Simd, P: Stored>(
+    cell: &mut [f32],
+    bias: &Columns,
+    slope: f32,
+    pre: &mut [f32],
+) {
+    assert_eq!(pre.len() / P::ROW, cell.len() / PANEL, "bias and activation: lengths");
+    // SAFETY: rows and columns hold PANEL floats each, those of `pre` are of `P`.
     unsafe {
         let (bias, slope) = (Wide::<S>::load(bias.as_ptr()), S::splat(slope));
-        for (cell, pre) in cell.chunks_exact_mut(PANEL).zip(pre.chunks_exact_mut(PANEL)) {
+        for (cell, pre) in cell.chunks_exact_mut(PANEL).zip(pre.chunks_exact_mut(P::ROW)) {
             let y = Wide::<S>::load(cell.as_ptr()).add(bias);
-            y.store(pre.as_mut_ptr());
+            P::store(y, pre.as_mut_ptr());
             y.map(|y| S::if_positive(y, y, S::mul(slope, y))).store(cell.as_mut_ptr());
         }
     }
@@ -433,25 +462,44 @@ dispatch! {
     /// Turns the gradient of `act(pre)` into that of `pre`, in place, and adds `Σ grad` to `bias`
     /// and `Σ grad · min(pre, 0)` to `slopes`, column by column.
     pub fn act_backward(
-        pre: &[f32], slope: f32, grad: &mut [f32], bias: &mut Columns, slopes: &mut Columns,
+        pre: Values<'_>, slope: f32, grad: &mut [f32], bias: &mut Columns, slopes: &mut Columns,
     ) = act_backward_kernel
 }
 
 #[inline(always)]
 unsafe fn act_backward_kernel<S: Simd>(
+    pre: Values<'_>,
+    slope: f32,
+    grad: &mut [f32],
+    bias: &mut Columns,
+    slopes: &mut Columns,
+) {
+    assert_eq!(pre.rows() * PANEL, grad.len(), "activation: lengths");
+    // SAFETY: as promised by the caller.
+    unsafe {
+        match pre {
+            Values::Floats(pre) => act_back_rows::<S, Floats>(pre, slope, grad, bias, slopes),
+            Values::Words(pre) => act_back_rows::<S, Words>(pre, slope, grad, bias, slopes),
+        }
+    }
+}
+
+/// # Safety
+/// The CPU must have the instructions of `S`.
+#[inline(always)]
+unsafe fn act_back_rows<S: Simd, P: Stored>(
     pre: &[f32],
     slope: f32,
     grad: &mut [f32],
     bias: &mut Columns,
     slopes: &mut Columns,
 ) {
-    assert_eq!(pre.len(), grad.len(), "activation: lengths");
-    // SAFETY: rows and columns hold PANEL floats each.
+    // SAFETY: rows and columns hold PANEL floats each, those of `pre` are of `P`.
     unsafe {
         let (slope, zero) = (S::splat(slope), S::splat(0.0));
         let (mut b, mut s) = (Wide::<S>::load(bias.as_ptr()), Wide::<S>::load(slopes.as_ptr()));
-        for (y, grad) in pre.chunks_exact(PANEL).zip(grad.chunks_exact_mut(PANEL)) {
-            let (y, g) = (Wide::<S>::load(y.as_ptr()), Wide::load(grad.as_ptr()));
+        for (y, grad) in pre.chunks_exact(P::ROW).zip(grad.chunks_exact_mut(PANEL)) {
+            let (y, g) = (P::load::<S>(y.as_ptr()), Wide::load(grad.as_ptr()));
             s = s.add_product(g, y.map(|y| S::if_positive(y, zero, y)));
             let dy = y.zip(g, |y, g| S::if_positive(y, g, S::mul(slope, g)));
             b = b.add(dy);
@@ -560,25 +608,29 @@ mod tests {
 
     #[test]
     fn activation_and_its_gradient_agree_with_naive_code() {
-        let (mut out, bias) = (sample(9, 0.71), columns(|c| 0.3 - c as f32 * 0.02));
-        let before = out.clone();
-        let mut pre = vec![0.0; out.len()];
-        bias_act(&mut out, &bias, 0.25, &mut pre);
-        let mut grad = sample(9, 0.53);
-        let given = grad.clone();
-        let (mut sums, mut slopes) = ([0.0; PANEL], [0.0; PANEL]);
-        act_backward(&pre, 0.25, &mut grad, &mut sums, &mut slopes);
-        let (mut want_sums, mut want_slopes) = ([0.0; PANEL], [0.0; PANEL]);
-        for (i, &g) in given.iter().enumerate() {
-            let y = before[i] + bias[i % PANEL];
-            let (act, dy) = if y > 0.0 { (y, g) } else { (0.25 * y, 0.25 * g) };
-            assert!((out[i] - act).abs() < 1e-6 && (grad[i] - dy).abs() < 1e-6);
-            want_sums[i % PANEL] += dy;
-            want_slopes[i % PANEL] += g * y.min(0.0);
-        }
-        for c in 0..PANEL {
-            assert!((sums[c] - want_sums[c]).abs() < 1e-5);
-            assert!((slopes[c] - want_slopes[c]).abs() < 1e-5);
+        let bias = columns(|c| 0.3 - c as f32 * 0.02);
+        let (before, given) = (sample(9, 0.71), sample(9, 0.53));
+        for rounded in [false, true] {
+            let (mut out, mut grad) = (before.clone(), given.clone());
+            let mut pre = vec![0.0; if rounded { out.len() / 2 } else { out.len() }];
+            let act = if rounded { bias_act16 } else { bias_act };
+            act(&mut out, &bias, 0.25, &mut pre);
+            let pre = if rounded { Values::Words(&pre) } else { Values::Floats(&pre) };
+            let (mut sums, mut slopes) = ([0.0; PANEL], [0.0; PANEL]);
+            act_backward(pre, 0.25, &mut grad, &mut sums, &mut slopes);
+            let (mut want_sums, mut want_slopes) = ([0.0; PANEL], [0.0; PANEL]);
+            for (i, &g) in given.iter().enumerate() {
+                let y = before[i] + bias[i % PANEL];
+                let (act, dy) = if y > 0.0 { (y, g) } else { (0.25 * y, 0.25 * g) };
+                assert!((out[i] - act).abs() < 1e-6 && (grad[i] - dy).abs() < 1e-6);
+                let kept = if rounded { crate::bf16::round(y) } else { y };
+                want_sums[i % PANEL] += dy;
+                want_slopes[i % PANEL] += g * kept.min(0.0);
+            }
+            for c in 0..PANEL {
+                assert!((sums[c] - want_sums[c]).abs() < 1e-5);
+                assert!((slopes[c] - want_slopes[c]).abs() < 1e-5);
+            }
         }
     }
 

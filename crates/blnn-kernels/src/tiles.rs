@@ -502,6 +502,9 @@ pub(crate) unsafe fn transposed_product<T: Tiles>(
         for p in 0..b.panels {
             for (q, out) in out.panel_mut(p).chunks_mut(PANEL * PANEL).enumerate() {
                 let (left, right) = (a.steps(first + q, start), b.steps(p, start));
+                if store == Store::Add {
+                    prefetch_sums(&mut tiles, out.as_ptr().wrapping_add(PANEL * PANEL));
+                }
                 multiply_block(&mut tiles, depth, left, right, out, store);
             }
         }
@@ -551,6 +554,14 @@ fn zero_sums<T: Tiles>(tiles: &mut T) {
     tiles.zero::<1>();
     tiles.zero::<2>();
     tiles.zero::<3>();
+}
+
+/// Asks for the sums of the block that comes next: they are read before its first product, with
+/// nothing to do meanwhile. Any address will do.
+fn prefetch_sums<T: Tiles>(tiles: &mut T, block: *const f32) {
+    for tile in 0..4 {
+        tiles.prefetch(block.wrapping_add(tile * TILE));
+    }
 }
 
 fn load_sums<T: Tiles>(tiles: &mut T, block: &[f32]) {

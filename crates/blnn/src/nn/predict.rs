@@ -5,10 +5,11 @@
 
 use std::ops::Range;
 
+use blnn_kernels::bf16::{Panels16, Values};
 use blnn_kernels::mixed::{
     Arithmetic, Operand, Prepared, Uses, product, product_prepared, transposed_product,
 };
-use blnn_kernels::norm::{Columns, act_backward, add_bias, add_column_sums, bias_act};
+use blnn_kernels::norm::{Columns, act_backward, add_bias, add_column_sums, bias_act, bias_act16};
 use blnn_kernels::product::Store;
 use blnn_kernels::rows::cosine_gradient;
 use blnn_kernels::{PANEL, Panels, Partition, RowsMut, RowsRef, SHARDS};
@@ -90,7 +91,7 @@ pub(crate) struct Predict {
 #[derive(Debug, Default)]
 struct Shard {
     operands: Operands,
-    pre: Panels,
+    pre: BeforeActivation,
     act: Panels,
     hidden_grad: Panels,
     z: Panels,
@@ -103,6 +104,54 @@ struct Shard {
     loss: Loss,
     /// The shares of the weights hold an earlier step's: the first block overwrites them.
     is_stale: bool,
+}
+
+/// A block of the hidden layer before its activation: its signs, and for the slope's gradient its
+/// values, for which bfloat16 does.
+#[derive(Debug)]
+enum BeforeActivation {
+    Floats(Panels),
+    Words(Panels16),
+}
+
+impl Default for BeforeActivation {
+    fn default() -> Self {
+        Self::Floats(Panels::default())
+    }
+}
+
+impl BeforeActivation {
+    fn new(rows: usize, cols: usize, arithmetic: Arithmetic) -> Self {
+        if arithmetic.is_bf16() {
+            Self::Words(Panels16::zeros(rows, cols))
+        } else {
+            Self::Floats(Panels::zeros(rows, cols))
+        }
+    }
+
+    /// Keeps `values + bias` as some rows of panel `p`, and activates it in its place.
+    fn keep(
+        &mut self,
+        p: usize,
+        rows: Range<usize>,
+        values: &mut [f32],
+        bias: &Columns,
+        slope: f32,
+    ) {
+        match self {
+            Self::Floats(pre) => bias_act(values, bias, slope, part_mut(pre, p, rows)),
+            Self::Words(pre) => bias_act16(values, bias, slope, pre.rows_of_mut(p, rows)),
+        }
+    }
+
+    /// Some rows of panel `p`.
+    fn values(&self, p: usize, rows: Range<usize>) -> Values<'_> {
+        match self {
+            Self::Floats(pre) => Values::Floats(pre.panel(p)),
+            Self::Words(pre) => Values::Words(pre.view().panel(p)),
+        }
+        .part(rows)
+    }
 }
 
 /// The left operands of a block's products, prepared where they arise.
@@ -125,7 +174,7 @@ impl Shard {
     fn new(width: usize, hidden: usize, arithmetic: Arithmetic) -> Self {
         Self {
             operands: Operands::new(arithmetic),
-            pre: Panels::zeros(BLOCK_ROWS, hidden),
+            pre: BeforeActivation::new(BLOCK_ROWS, hidden, arithmetic),
             act: Panels::zeros(BLOCK_ROWS, hidden),
             hidden_grad: Panels::zeros(BLOCK_ROWS, hidden),
             z: Panels::zeros(BLOCK_ROWS, width),
@@ -228,7 +277,7 @@ impl Shard {
         let input = operands.input.prepare(input, Uses::INPUT);
         let hidden = (&mut operands.act, Uses::INPUT);
         let act = product_prepared(&input, &shared.weight1, act, hidden, |p, rows, values| {
-            bias_act(values, columns(shared.bias1.panel(p)), shared.slope, part_mut(pre, p, rows));
+            pre.keep(p, rows, values, columns(shared.bias1.panel(p)), shared.slope);
         });
         product(&act, &shared.weight2, &mut z.rows_mut(0..rows), Store::Overwrite);
         for p in 0..z.panels() {
@@ -261,10 +310,9 @@ impl Shard {
         let of_hidden = (of_hidden, Uses::GRADIENT);
         let hidden =
             product_prepared(&z_grad, &shared.weight2_t, hidden, of_hidden, |p, rows, grad| {
-                let pre = &pre.panel(p)[rows.start * PANEL..rows.end * PANEL];
                 let [bias, slopes] =
                     [&mut *bias1, slopes].map(|sums| columns_mut(sums.panel_mut(p)));
-                act_backward(pre, shared.slope, grad, bias, slopes);
+                act_backward(pre.values(p, rows), shared.slope, grad, bias, slopes);
             });
         product(&hidden, &shared.weight1_t, online_grad, Store::Overwrite);
     }

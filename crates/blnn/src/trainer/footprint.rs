@@ -151,7 +151,10 @@ fn operation_bytes(sizes: &Sizes, plan: &Plan) -> u64 {
     let weights = panels(width, wide) + panels(wide, width);
     // Rows of half a block and what is summed over four such, at two bytes: 5/4 of a block of floats.
     let rounded = 2 * (blocks_of(wide) * 5 / 4 + blocks_of(width) * 5 / 4 + weights);
-    let predict = 3 * blocks_of(wide) + 2 * blocks_of(width) + (shards + 1) * weights;
+    let before_activation = if plan.precision.arithmetic().is_bf16() { 2 } else { 4 };
+    let predict = (8 + before_activation) * blocks_of(wide) / 4
+        + 2 * blocks_of(width)
+        + (shards + 1) * weights;
     let layers = 4 * layer_bytes(plan) + predicting * trained;
     let inputs = 2 * tiled_weights(sizes, plan) + tiled_gradient(sizes, plan);
     layers + predict + inputs + operands(plan, rounded) + method_bytes(sizes, plan)
