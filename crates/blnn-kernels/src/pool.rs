@@ -101,8 +101,8 @@ impl Gate {
 struct Stretch(AtomicU64);
 
 impl Stretch {
-    fn set(&self, from: usize, to: usize) {
-        self.0.store((from as u64) << 32 | to as u64, Ordering::Relaxed);
+    fn set(&self, from: u64, to: u64) {
+        self.0.store(from << 32 | to, Ordering::Relaxed);
     }
 
     fn take(&self, step: impl Fn(u64, u64) -> (u64, u64, u64)) -> Option<usize> {
@@ -162,7 +162,13 @@ impl Shared {
         });
         if let Err(panic) = catch_unwind(work) {
             self.stretches.iter().for_each(|stretch| stretch.set(0, 0));
-            lock(&self.panic).get_or_insert(panic);
+            let mut first = lock(&self.panic);
+            if first.is_none() {
+                *first = Some(panic);
+            } else {
+                // What a payload does when it is dropped must not unwind through the region.
+                std::mem::forget(panic);
+            }
         }
     }
 
@@ -220,15 +226,17 @@ impl Pool {
             bed: Mutex::new(()),
             alarm: Condvar::new(),
         });
-        let start = |own: usize| {
-            let shared = shared.clone();
-            std::thread::Builder::new()
+        // The pool is there before its threads: if one cannot be started, the others end with it.
+        let mut pool = Self { shared, workers: Vec::new() };
+        for own in 1..count {
+            let shared = pool.shared.clone();
+            let worker = std::thread::Builder::new()
                 .name(format!("blnn-{own}"))
                 .spawn(move || shared.serve(own))
-                .expect("the operating system could not start worker threads")
-        };
-        let workers = (1..count).map(start).collect();
-        Self { shared, workers }
+                .expect("the operating system could not start worker threads");
+            pool.workers.push(worker);
+        }
+        pool
     }
 
     /// Number of threads.
@@ -248,12 +256,12 @@ impl Pool {
             return (0..tasks).for_each(task);
         }
         for (t, stretch) in shared.stretches.iter().enumerate() {
-            let bound = |t: usize| t * tasks / shared.stretches.len();
+            let bound = |t: usize| t as u64 * tasks as u64 / shared.stretches.len() as u64;
             stretch.set(bound(t), bound(t + 1));
         }
         self.region(Some(&task));
-        shared.busy.store(false, Ordering::Release);
         let panic = lock(&shared.panic).take();
+        shared.busy.store(false, Ordering::Release);
         if let Some(panic) = panic {
             resume_unwind(panic);
         }
@@ -374,6 +382,26 @@ mod tests {
             assert!(message.contains(&format!("task {bad}")), "{message}");
             assert_eq!(counts(&pool, 16), [1; 16]);
         }
+    }
+
+    #[test]
+    fn callers_that_share_a_pool_get_their_own_panics() {
+        let pool = Pool::new(2);
+        std::thread::scope(|scope| {
+            for caller in 0..4 {
+                let pool = &pool;
+                scope.spawn(move || {
+                    for _ in 0..200 {
+                        let region =
+                            || pool.run(8, |k| assert!(caller > 1 || k != 5, "of {caller}"));
+                        let outcome = catch_unwind(AssertUnwindSafe(region));
+                        let message =
+                            outcome.err().map(|panic| *panic.downcast::<String>().unwrap());
+                        assert_eq!(message, (caller < 2).then(|| format!("of {caller}")));
+                    }
+                });
+            }
+        });
     }
 
     #[test]

@@ -135,7 +135,7 @@ unsafe fn listed_dots_kernel<S: Simd>(
     // number of rows of `x`, as it checked that row `i` exists and has as many panels; asking for a
     // row reads nothing.
     unsafe {
-        let anchor = anchor.data().as_ptr().add(i * PANEL);
+        let anchor = anchor.data().as_ptr().wrapping_add(i * PANEL);
         for (k, out) in list.zip(out) {
             let row = x.start().add(indices[k] as usize * width);
             let later = x.start().wrapping_add(indices[(k + AHEAD).min(last)] as usize * width);
@@ -167,6 +167,7 @@ pub fn weighted_sum(
     assert_eq!(weights.len(), pattern.row(i).len(), "weighted sum: one weight an entry");
     assert_eq!((pattern.cols(), x.words.panels()), (x.rows, out.panels()), "weighted sum: shapes");
     assert_eq!(own.panels(), out.panels(), "weighted sum: shapes");
+    assert!(i < own.rows(), "weighted sum: row {i}");
     add_weighted(pattern.row(i), weights, (own, i), x, out, slot);
 }
 
@@ -214,7 +215,7 @@ unsafe fn add_panels<S: Simd, const P: usize>(
 ) {
     // SAFETY: as promised by the caller; a row of a panel holds PANEL floats or WORDS words.
     unsafe {
-        let start = x.start().add(first * WORDS);
+        let start = x.start().wrapping_add(first * WORDS);
         let mut sums: [Wide<S>; P] =
             std::array::from_fn(|p| Wide::load(own.row_of(first + p, i).as_ptr()));
         for (&j, &weight) in list.iter().zip(weights) {
