@@ -17,6 +17,9 @@ pub(crate) const MAX_ROWS: usize = 4096;
 const RANK_FLOOR: f64 = 0.05;
 /// … or below this many dimensions, which is what counts for narrow embeddings.
 const FEWEST_DIMENSIONS: f64 = 1.5;
+/// … and never with this many: a graph of fifteen classes needs a dozen dimensions, however wide the
+/// embedding is that they lie in. (BLNN on CS, 256 wide, goes through 11.9 on the way to its best.)
+const ENOUGH_DIMENSIONS: f64 = 6.4;
 /// … unless the graph allows no more: then below this share of the dimensions beyond the first
 /// that its attributes have.
 const POSSIBLE_FLOOR: f64 = 0.25;
@@ -66,7 +69,7 @@ impl Health {
         let rows = sample(embeddings);
         let effective_rank = effective_rank(covariance(&rows, width), width);
         let spread = spread(&rows, width);
-        let usual = (RANK_FLOOR * width as f64).max(FEWEST_DIMENSIONS);
+        let usual = (RANK_FLOOR * width as f64).clamp(FEWEST_DIMENSIONS, ENOUGH_DIMENSIONS);
         let floor = usual.min(1.0 + POSSIBLE_FLOOR * (possible - 1.0).max(0.0));
         // A single column or a single node has nothing to collapse.
         let judged = width > 1 && embeddings.rows() > 1;
@@ -418,6 +421,19 @@ mod tests {
         // Attributes that are rich demand what they always did.
         let three = Matrix::from_fn(600, 64, |i, j| if j == i % 3 { 1.0 } else { 0.0 });
         assert!(Health::given(&three, 100.0).collapsed);
+    }
+
+    #[test]
+    fn a_dozen_dimensions_of_a_wide_embedding_are_no_collapse() {
+        let lying_in =
+            |dimensions: usize| {
+                Matrix::from_fn(2000, 512, move |i, j| {
+                    if j < dimensions { noise(i * dimensions + j) } else { 0.0 }
+                })
+            };
+        let [dozen, four] = [12, 4].map(|dimensions| Health::of(&lying_in(dimensions)));
+        assert!(dozen.effective_rank < 0.05 * 512.0 && !dozen.collapsed, "{dozen:?}");
+        assert!(four.effective_rank > 3.0 && four.collapsed, "{four:?}");
     }
 
     #[test]
