@@ -94,8 +94,7 @@ impl Panels16 {
 
     /// Takes over rows of a panel as those from `first` on, rounded.
     pub(crate) fn copy_block(&mut self, p: usize, first: usize, rows: &[f32]) {
-        let start = p * self.panel_words() + first * WORDS;
-        pack_rows(rows, &mut self.words.data_mut()[start..][..rows.len() / 2]);
+        pack_rows(rows, self.rows_of_mut(p, first..first + rows.len() / PANEL));
     }
 
     /// The words of some rows of panel `p`.

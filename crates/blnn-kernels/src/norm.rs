@@ -634,6 +634,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn forward_with_sums_in_pieces_has_the_bits_of_both_alone() {
+        let (grad, input) = (sample(96, 0.3), sample(96, 0.7));
+        let (grad, input) = (Values::Floats(&grad), Values::Floats(&input));
+        let (mut out, mut want) = (vec![0.0; 96 * PANEL], vec![0.0; 96 * PANEL]);
+        let mut sums = ShortSums::default();
+        for (piece, out) in out.chunks_exact_mut(32 * PANEL).enumerate() {
+            let rows = 32 * piece..32 * (piece + 1);
+            let (grad, input) = (grad.part(rows.clone()), input.part(rows));
+            affine_forward_and_sums(&map(), grad, input, &mut sums, out);
+        }
+        affine_forward(&map(), input, &mut want);
+        let (got, all) = (sums.widened(), affine_sums(&map(), grad, input));
+        assert_eq!(out, want);
+        assert_eq!([got.bias, got.weight, got.slope], [all.bias, all.weight, all.slope]);
+    }
+
     fn map() -> Affine {
         Affine {
             factor: columns(|c| 0.5 + c as f32 * 0.01),

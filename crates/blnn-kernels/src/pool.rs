@@ -259,7 +259,7 @@ impl Pool {
             let bound = |t: usize| t as u64 * tasks as u64 / shared.stretches.len() as u64;
             stretch.set(bound(t), bound(t + 1));
         }
-        self.region(Some(&task));
+        self.region(&task);
         let panic = lock(&shared.panic).take();
         shared.busy.store(false, Ordering::Release);
         if let Some(panic) = panic {
@@ -267,17 +267,16 @@ impl Pool {
         }
     }
 
-    /// Opens a region for a task (none ends the workers that enter), takes part, and returns when
-    /// nobody is inside any more.
-    fn region(&self, task: Option<&(dyn Fn(usize) + Sync)>) {
+    /// Opens a region for a task, takes part, and returns when nobody is inside any more.
+    fn region(&self, task: &(dyn Fn(usize) + Sync)) {
         let shared = &*self.shared;
         // SAFETY: only the lifetime changes; below, this function does not return, and does not
         // unwind, before all who read the task have left.
-        let task = task.map(|task| unsafe {
+        let task = unsafe {
             std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(task)
-        });
+        };
         // SAFETY: the gate is shut and nobody is inside.
-        unsafe { *shared.task.get() = task.map(std::ptr::from_ref) };
+        unsafe { *shared.task.get() = Some(task) };
         shared.gate.open();
         shared.wake();
         shared.work(0);
