@@ -12,7 +12,7 @@ use crate::csr::Pattern;
 use crate::panels::Panels;
 use crate::par::{Cell, Partition, STRIP_PANELS, Strip, StripParts, Threads};
 use crate::simd::{Simd, dispatch, dispatch_rounding};
-use crate::wide::{Floats, Stored, Words, sum_listed, sum_words};
+use crate::wide::{Floats, Stored, Words, sum_stored};
 
 /// For each row a list of columns, drawn anew in place from the entries of a fixed pattern.
 ///
@@ -217,7 +217,7 @@ pub fn gather_sum16(
 ) {
     assert_eq!((list.rows(), x.cols()), out.shape(), "gather: output shape");
     assert_eq!(list.rows(), scale.len(), "gather: one scale a row");
-    threads.for_each_strip(list.partition(), out, |strip, out| {
+    threads.for_each_strip(list.partition(), [out], |strip, [out]| {
         gather_strip16(list, &strip, x, scale, out);
     });
 }
@@ -294,10 +294,14 @@ unsafe fn sum_rows_kernel<S: Simd>(lists: Lists<'_>, x: &[f32], scale: &[f32], o
     let rows =
         lists.starts.iter().zip(lists.lengths).zip(scale).zip(out.chunks_exact_mut(Floats::ROW));
     for (((&start, &length), &scale), out) in rows {
-        let list = &lists.indices[start..start + length as usize];
+        let list = start..start + length as usize;
+        assert!(list.end <= lists.indices.len());
         // SAFETY: a `Selection` lists only rows of `x`, whose number the caller checked, and
         // `out` holds a row.
-        unsafe { sum_listed::<S>(list, x.as_ptr()).store_scaled(scale, out.as_mut_ptr()) };
+        unsafe {
+            let [sum] = sum_stored::<S, Floats, 1>((lists.indices, None), list, [x.as_ptr()]);
+            sum.store_scaled(scale, out.as_mut_ptr());
+        }
     }
 }
 
@@ -372,7 +376,7 @@ unsafe fn sum_panels<S: Simd, G: Stored, const P: usize>(
         // the outputs hold a row for each factor.
         unsafe {
             let factor = S::splat(scale);
-            let sums = sum_words::<S, P>((lists.indices, None), list, x);
+            let sums = sum_stored::<S, Words, P>((lists.indices, None), list, x);
             for p in 0..P {
                 G::store(sums[p].map(|v| S::mul(v, factor)), out[p].add(i * G::ROW));
             }

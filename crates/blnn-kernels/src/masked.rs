@@ -11,7 +11,7 @@
 //!
 //! In `f32` each list of columns is cut into blocks, so that the rows of `W` (or `G`) that a block can
 //! touch stay in a near cache while all lists are walked through that block. Rows of bfloat16 are
-//! half as large and are asked for ahead of time instead.
+//! half as large and are asked for ahead of time instead. Products sum two panels in one walk.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ use crate::csr::{Csr, Pattern};
 use crate::panels::{PANEL, Panels};
 use crate::par::{Partition, SHARDS, STRIP_PANELS, StripParts, Threads};
 use crate::simd::{Simd, dispatch, dispatch_rounding};
-use crate::wide::{Wide, sum_listed, sum_weighted, sum_words};
+use crate::wide::{Floats, Wide, Words, sum_listed, sum_stored, sum_weighted};
 
 /// Which of the two masks keep a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,10 +217,13 @@ impl MaskedInputs {
         assert_eq!(w.rows(), self.cols(), "masked product: rows of the weights");
         assert_eq!(out[0].shape(), (self.rows(), w.cols()), "masked product: output shape");
         assert!(scale.iter().all(|s| s.len() == self.rows()), "masked product: one scale a row");
-        threads.for_each_cell(&self.partition, out, |cell, [first, second]| {
+        threads.for_each_strip(&self.partition, out, |strip, [mut first, mut second]| {
+            let w = w.panels_of(&strip);
             for block in 0..self.rows.blocks {
-                let rows = cell.rows.clone();
-                masked_rows(self, rows, block, w.panel(cell.panel), scale, first, second);
+                let rows = strip.rows.clone();
+                let parts =
+                    [&mut first, &mut second].map(|out| out.each_mut().map(|out| &mut **out));
+                masked_rows(self, rows, block, w, scale, parts);
             }
         });
     }
@@ -290,7 +293,7 @@ impl MaskedInputs {
         );
         assert_eq!(out.rows(), self.cols(), "masked gradient: output shape");
         let partition = self.columns.shared_partition(out.panels().div_ceil(STRIP_PANELS));
-        threads.for_each_strip(&partition, out, |strip, mut out| {
+        threads.for_each_strip(&partition, [out], |strip, [mut out]| {
             for out in &mut out {
                 out.fill(0.0);
             }
@@ -309,23 +312,6 @@ impl MaskedInputs {
             start = range.end;
             range
         })
-    }
-
-    /// The sum of the rows of `w` that a range of the ordered columns names. Inlined by force: a
-    /// call would be compiled without the vector instructions.
-    ///
-    /// # Safety
-    /// `w` must hold a row for each column; the CPU must have the instructions of `S`.
-    #[inline(always)]
-    unsafe fn sum_ordered<S: Simd>(&self, range: Range<usize>, w: &[f32]) -> Wide<S> {
-        let list = &self.ordered[range.clone()];
-        // SAFETY: the ordered columns come from the checked pattern, so they are rows of `w`.
-        unsafe {
-            match self.rows.values {
-                None => sum_listed::<S>(list, w.as_ptr()),
-                Some(_) => sum_weighted::<S>(list, &self.ordered_values[range], w.as_ptr()),
-            }
-        }
     }
 }
 
@@ -360,10 +346,10 @@ fn order_by_class_values(columns: &[u32], values: &[f32], classes: &[KeptBy], ou
 }
 
 dispatch! {
-    /// Adds one block's share to the rows of a cell (the first block overwrites).
+    /// Adds one block's share to the rows of a strip (the first block overwrites).
     fn masked_rows(
-        inputs: &MaskedInputs, rows: Range<usize>, block: usize, w: &[f32], scale: [&[f32]; 2],
-        first: &mut [f32], second: &mut [f32],
+        inputs: &MaskedInputs, rows: Range<usize>, block: usize, w: [&[f32]; STRIP_PANELS],
+        scale: [&[f32]; 2], out: [StripParts<'_>; 2],
     ) = masked_rows_kernel
 }
 
@@ -372,26 +358,53 @@ unsafe fn masked_rows_kernel<S: Simd>(
     inputs: &MaskedInputs,
     rows: Range<usize>,
     block: usize,
-    w: &[f32],
+    w: [&[f32]; STRIP_PANELS],
     scale: [&[f32]; 2],
-    first: &mut [f32],
-    second: &mut [f32],
+    out: [StripParts<'_>; 2],
 ) {
-    assert!(w.len() == inputs.cols() * PANEL);
-    let outputs = first.chunks_exact_mut(PANEL).zip(second.chunks_exact_mut(PANEL));
-    for (i, (first, second)) in rows.zip(outputs) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        match out {
+            [[first, &mut []], [second, _]] => {
+                add_block::<S, 1>(inputs, rows, block, [w[0]], scale, [[first], [second]]);
+            }
+            both => add_block::<S, STRIP_PANELS>(inputs, rows, block, w, scale, both),
+        }
+    }
+}
+
+/// [`masked_rows`] for a known number of panels.
+///
+/// # Safety
+/// The CPU must have the instructions of `S`.
+#[inline(always)]
+unsafe fn add_block<S: Simd, const P: usize>(
+    inputs: &MaskedInputs,
+    rows: Range<usize>,
+    block: usize,
+    w: [&[f32]; P],
+    scale: [&[f32]; 2],
+    out: [[&mut [f32]; P]; 2],
+) {
+    assert!(w.iter().all(|w| w.len() == inputs.cols() * PANEL));
+    assert!(out.as_flattened().iter().all(|out| out.len() == rows.len() * PANEL));
+    let (w, out) = (w.map(<[f32]>::as_ptr), out.map(|out| out.map(<[f32]>::as_mut_ptr)));
+    let values = inputs.rows.values.is_some().then_some(&inputs.ordered_values[..]);
+    let lists = (&inputs.ordered[..], values);
+    for (slot, i) in rows.enumerate() {
+        let factors = scale.map(|scale| inputs.row_scale[i] * scale[i]);
         let [both, one, two] = inputs.ordered_ranges(i, block);
-        let factor = inputs.row_scale[i];
-        // SAFETY: `w` holds a row for each column, and both outputs hold PANEL floats.
+        // SAFETY: the ordered columns come from the checked pattern, so they are rows of `w`, and
+        // the ranges lie within them; the outputs hold PANEL floats a row.
         unsafe {
-            let shared = inputs.sum_ordered::<S>(both, w);
-            let only_first = inputs.sum_ordered::<S>(one, w);
-            let only_second = inputs.sum_ordered::<S>(two, w);
-            let totals = [shared.add(only_first), shared.add(only_second)];
-            let factors = [factor * scale[0][i], factor * scale[1][i]];
-            for ((total, factor), out) in totals.into_iter().zip(factors).zip([first, second]) {
-                let before = if block == 0 { Wide::zero() } else { Wide::load(out.as_ptr()) };
-                before.add_scaled(factor, total).store(out.as_mut_ptr());
+            let shared = sum_stored::<S, Floats, P>(lists, both, w);
+            for (m, only) in [one, two].into_iter().enumerate() {
+                let only = sum_stored::<S, Floats, P>(lists, only, w);
+                for p in 0..P {
+                    let out = out[m][p].add(slot * PANEL);
+                    let before = if block == 0 { Wide::zero() } else { Wide::load(out) };
+                    before.add_scaled(factors[m], shared[p].add(only[p])).store(out);
+                }
             }
         }
     }
@@ -451,9 +464,9 @@ unsafe fn masked_panels<S: Simd, const P: usize>(
             let mut totals = [[Wide::<S>::zero(); P]; 2];
             for block in 0..inputs.rows.blocks {
                 let [both, one, two] = inputs.ordered_ranges(i, block);
-                let shared = sum_words::<S, P>(lists, both, w);
+                let shared = sum_stored::<S, Words, P>(lists, both, w);
                 for (m, only) in [one, two].into_iter().enumerate() {
-                    let only = sum_words::<S, P>(lists, only, w);
+                    let only = sum_stored::<S, Words, P>(lists, only, w);
                     for p in 0..P {
                         let total = shared[p].add(only[p]);
                         totals[m][p] = totals[m][p].add_scaled(factors[m], total);
@@ -561,7 +574,7 @@ unsafe fn gradient_panels<S: Simd, const P: usize>(
             // SAFETY: the transposed pattern lists only rows of the gradients, and the outputs
             // hold PANEL floats a row.
             unsafe {
-                let sums = sum_words::<S, P>(lists, columns.pattern.range(j), source);
+                let sums = sum_stored::<S, Words, P>(lists, columns.pattern.range(j), source);
                 for p in 0..P {
                     sums[p].store(out[p].add(slot * PANEL));
                 }

@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use crate::Matrix;
 use crate::pages;
-use crate::par::{Cell, Partition, SHARDS};
+use crate::par::{Cell, Partition, SHARDS, STRIP_PANELS, Strip};
 
 /// Columns in a panel: two cache lines, two AVX-512 registers.
 pub const PANEL: usize = 32;
@@ -123,10 +123,16 @@ impl Panels {
 
     /// Panel `p`, for writing.
     pub fn panel_mut(&mut self, p: usize) -> &mut [f32] {
-        {
-            let range = p * self.rows * PANEL..(p + 1) * self.rows * PANEL;
-            &mut self.data_mut()[range]
-        }
+        let range = p * self.rows * PANEL..(p + 1) * self.rows * PANEL;
+        &mut self.data_mut()[range]
+    }
+
+    /// All rows of the panels of a strip; a panel it does not have is empty.
+    pub(crate) fn panels_of(&self, strip: &Strip) -> [&[f32]; STRIP_PANELS] {
+        std::array::from_fn(|k| {
+            let p = strip.panels.start + k;
+            if strip.panels.contains(&p) { self.panel(p) } else { &[] }
+        })
     }
 
     /// The part of row `i` that lies in panel `p`, padding included.

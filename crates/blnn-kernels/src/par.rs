@@ -182,19 +182,17 @@ impl Threads {
     /// [`Threads::for_each_cell`] with the cells of two panels at a time.
     ///
     /// # Panics
-    /// If the partition is of another number of rows.
+    /// If the outputs differ in shape or the partition is of another number of rows.
     #[track_caller]
-    pub fn for_each_strip(
+    pub fn for_each_strip<const N: usize>(
         &self,
         partition: &Partition,
-        output: &mut Panels,
-        task: impl Fn(Strip, StripParts<'_>) + Sync,
+        outputs: [&mut Panels; N],
+        task: impl Fn(Strip, [StripParts<'_>; N]) + Sync,
     ) {
-        let (layout, bases) = of_floats(partition, [output]);
-        // SAFETY: the layout is that of the output, which is borrowed mutably.
-        unsafe {
-            self.for_each_part(partition, layout, bases, |strip, [parts]| task(strip, parts));
-        }
+        let (layout, bases) = of_floats(partition, outputs);
+        // SAFETY: the layout is that of the outputs, which are borrowed mutably.
+        unsafe { self.for_each_part(partition, layout, bases, task) };
     }
 
     /// [`Threads::for_each_cell16`] with the cells of two panels at a time.

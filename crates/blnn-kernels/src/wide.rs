@@ -257,18 +257,22 @@ pub(crate) unsafe fn sum_weighted<S: Simd>(list: &[u32], values: &[f32], x: *con
 /// How many entries before it is added a row is asked for.
 const AHEAD: usize = 32;
 
-/// [`sum_listed`], or [`sum_weighted`] if there are values, of rows stored as words, in the same
-/// order, for several panels at once. The list is `indices[list]`; those behind it are asked for
-/// ahead of time.
+/// Floats in a line of the cache.
+const LINE: usize = 16;
+
+/// [`sum_listed`], or [`sum_weighted`] if there are values, in the same order, of rows that are stored
+/// as `G` does, for several panels at once. The list is `indices[list]`; the rows of those behind it are
+/// asked for ahead of time.
 ///
-/// A row of words is one line of memory and few instructions: with one panel the end of each list
-/// and the latency of a sum cost more than the rows. Rows of floats are two lines, and gain nothing.
+/// Several panels pay where all their rows stay near: the end of each list, which is mispredicted, and
+/// the latency of a sum are then paid once. Rows of floats gathered from afar are quicker one panel at a
+/// time.
 ///
 /// # Safety
-/// The list must lie within `indices` (and `values`), its rows of words must exist behind each of
-/// `x`; the CPU must have the instructions of `S`.
+/// The list must lie within `indices` (and `values`), its rows must exist behind each of `x`; the CPU
+/// must have the instructions of `S`.
 #[inline(always)]
-pub(crate) unsafe fn sum_words<S: Simd, const P: usize>(
+pub(crate) unsafe fn sum_stored<S: Simd, G: Stored, const P: usize>(
     (indices, values): (&[u32], Option<&[f32]>),
     list: Range<usize>,
     x: [*const f32; P],
@@ -277,12 +281,14 @@ pub(crate) unsafe fn sum_words<S: Simd, const P: usize>(
     unsafe {
         let mut sums = [Wide::<S>::zero(); P];
         for k in list {
-            let row = *indices.get_unchecked(k) as usize * Words::ROW;
+            let row = *indices.get_unchecked(k) as usize * G::ROW;
             let later = *indices.get_unchecked((k + AHEAD).min(indices.len() - 1));
             let weight = values.map(|values| *values.get_unchecked(k));
             for (sum, x) in sums.iter_mut().zip(x) {
-                S::prefetch_near(x.wrapping_add(later as usize * Words::ROW));
-                let row = Wide::load16(x.add(row));
+                for line in (0..G::ROW).step_by(LINE) {
+                    S::prefetch_near(x.wrapping_add(later as usize * G::ROW + line));
+                }
+                let row = G::load(x.add(row));
                 *sum = match weight {
                     None => sum.add(row),
                     Some(weight) => sum.add_scaled(weight, row),

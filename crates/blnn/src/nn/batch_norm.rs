@@ -204,7 +204,7 @@ impl BatchNorm {
         self.moments.resize_with(input.panels() * SHARDS, Mutex::default);
         let (list, scale) = (view.incoming(), view.scale());
         if let Some(words) = words {
-            run.threads.for_each_strip(list.partition(), out, |strip, mut out| {
+            run.threads.for_each_strip(list.partition(), [out], |strip, [mut out]| {
                 gather_strip16(list, &strip, words, scale, out.each_mut().map(|out| &mut **out));
                 for (cell, out) in strip.cells().zip(out) {
                     self.take_moments(&cell, Values::Floats(out));
