@@ -29,11 +29,10 @@ pub(crate) enum Products {
     Tiled,
 }
 
-/// Where one in so many values is not zero, a matrix unit is taken to multiply all of them faster
-/// than other kernels the ones that are not. That is a guess until it can be measured: the unit then
-/// does up to ten times the multiplications, because columns that both views keep are multiplied
-/// twice.
-const ONE_IN_SO_MANY: usize = 5;
+/// Where one in so many values is not zero, a matrix unit multiplies all of them faster than other
+/// kernels the ones that are not: measured, both are level at one in eight to eleven (`BENCHMARKS.md`),
+/// and all values take more memory.
+const ONE_IN_SO_MANY: usize = 7;
 
 impl Attributes {
     /// The attributes of a graph.
@@ -171,10 +170,10 @@ mod tests {
         let sparse = |values| Attributes::Sparse { values, alike: true };
         let [f32, bf16] = [Arithmetic::F32, Arithmetic::bf16()];
         assert_eq!(sparse(100).products(10, 10, f32), Products::Sparse);
-        assert_eq!(sparse(19).products(10, 10, bf16), Products::Sparse);
+        assert_eq!(sparse(14).products(10, 10, bf16), Products::Sparse);
         assert_eq!(Attributes::Dense.products(10, 10, f32), Products::Dense);
         let on_unit = |other| if bf16.uses_tiles() { Products::Tiled } else { other };
-        assert_eq!(sparse(20).products(10, 10, bf16), on_unit(Products::Sparse));
+        assert_eq!(sparse(15).products(10, 10, bf16), on_unit(Products::Sparse));
         assert_eq!(Attributes::Dense.products(10, 10, bf16), on_unit(Products::Dense));
     }
 
