@@ -65,8 +65,9 @@ const NEAR_ROWS: usize = 384;
 const FAR_ROWS: usize = 8704;
 const LIST_GOAL: usize = 64;
 
-/// Pieces that a gradient is cut into: enough to balance and to feed many cores.
-const WORK_ITEMS: usize = 32;
+/// Pieces that a gradient is cut into: enough to balance and to feed many cores. Each walks through all
+/// rows of its source, so more of them would read more.
+const WORK_ITEMS: usize = 16;
 
 impl Blocked {
     fn new(pattern: Pattern, values: Option<Vec<f32>>) -> Self {
