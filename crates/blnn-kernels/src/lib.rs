@@ -22,6 +22,7 @@ mod pages;
 mod panels;
 pub mod par;
 pub mod philox;
+mod pick;
 mod pool;
 pub mod probe;
 pub mod product;

@@ -19,6 +19,7 @@ use crate::bf16::{Panels16, View16, WORDS};
 use crate::csr::{Csr, Pattern};
 use crate::panels::{PANEL, Panels};
 use crate::par::{Partition, SHARDS, STRIP_PANELS, StripParts, Threads};
+use crate::pick::{Keys, pick};
 use crate::simd::{Simd, dispatch, dispatch_rounding};
 use crate::wide::{Floats, Wide, Words, sum_listed, sum_stored, sum_weighted};
 
@@ -105,7 +106,8 @@ pub struct MaskedInputs {
     columns: Blocked,
     /// Factor of each row: where a row's values are all alike, they are kept here alone.
     row_scale: Vec<f32>,
-    classes: Vec<KeptBy>,
+    /// The [`KeptBy`] of each column.
+    classes: Keys,
     /// The columns of each block of each row, ordered by class; a copy of the pattern's indices.
     ordered: Vec<u32>,
     ordered_values: Vec<f32>,
@@ -127,7 +129,7 @@ impl MaskedInputs {
         let rows = Blocked::new(x.pattern().clone(), values(&mut (0..x.values().len())));
         let mut inputs = Self {
             row_scale: factors.unwrap_or_else(|| vec![1.0; x.pattern().rows()]),
-            classes: vec![KeptBy::Both; x.pattern().cols()],
+            classes: Keys::new(KeptBy::Both as u8, x.pattern().cols()),
             ordered: x.pattern().indices().to_vec(),
             ordered_values: rows.values.clone().unwrap_or_default(),
             counts: vec![[0; 3]; rows.pattern.rows() * rows.blocks],
@@ -162,8 +164,8 @@ impl MaskedInputs {
     #[track_caller]
     pub fn set_masks(&mut self, classes: impl Iterator<Item = KeptBy>, threads: &Threads) {
         let mut given = 0;
-        for (slot, class) in self.classes.iter_mut().zip(classes) {
-            *slot = class;
+        for (slot, class) in self.classes.all_mut().iter_mut().zip(classes) {
+            *slot = class as u8;
             given += 1;
         }
         assert_eq!(given, self.cols(), "one class a column");
@@ -316,32 +318,29 @@ impl MaskedInputs {
     }
 }
 
+/// The classes that lists are ordered by.
+const ORDER: [KeptBy; 3] = [KeptBy::Both, KeptBy::First, KeptBy::Second];
+
 /// Writes the columns of a segment class by class, leaving out those of neither mask; returns
 /// how many there are of each class.
-fn order_by_class(columns: &[u32], classes: &[KeptBy], out: &mut [u32]) -> [u32; 3] {
+fn order_by_class(columns: &[u32], classes: &Keys, out: &mut [u32]) -> [u32; 3] {
     let mut n = 0;
-    [KeptBy::Both, KeptBy::First, KeptBy::Second].map(|class| {
-        let before = n;
-        for &column in columns {
-            // Written always, kept or overwritten next: no branch on a random flag.
-            if let Some(slot) = out.get_mut(n) {
-                *slot = column;
-            }
-            n += usize::from(classes[column as usize] == class);
-        }
-        (n - before) as u32
+    ORDER.map(|class| {
+        let picked = pick(columns, classes, class as u8, &mut out[n..]);
+        n += picked;
+        picked as u32
     })
 }
 
 /// Like [`order_by_class`], for the values that belong to the columns.
-fn order_by_class_values(columns: &[u32], values: &[f32], classes: &[KeptBy], out: &mut [f32]) {
+fn order_by_class_values(columns: &[u32], values: &[f32], classes: &Keys, out: &mut [f32]) {
     let mut n = 0;
-    for class in [KeptBy::Both, KeptBy::First, KeptBy::Second] {
+    for class in ORDER {
         for (&column, &value) in columns.iter().zip(values) {
             if let Some(slot) = out.get_mut(n) {
                 *slot = value;
             }
-            n += usize::from(classes[column as usize] == class);
+            n += usize::from(classes.all()[column as usize] == class as u8);
         }
     }
 }
@@ -505,7 +504,7 @@ unsafe fn gradient_rows_kernel<S: Simd>(
     for (class, source) in sources.into_iter().enumerate() {
         let Some(source) = source else { continue };
         let outputs = rows.clone().zip(out.chunks_exact_mut(PANEL));
-        for (j, out) in outputs.filter(|(j, _)| inputs.classes[*j] as usize == class) {
+        for (j, out) in outputs.filter(|(j, _)| usize::from(inputs.classes.all()[*j]) == class) {
             let range = columns.segment(j, block);
             let list = &columns.pattern.indices()[range.clone()];
             // SAFETY: the transposed pattern lists only rows of the gradients, and `out` holds
@@ -571,7 +570,7 @@ unsafe fn gradient_panels<S: Simd, const P: usize>(
         let Some(source) = source else { continue };
         let source = source.map(<[f32]>::as_ptr);
         let slots = rows.clone().enumerate();
-        for (slot, j) in slots.filter(|(_, j)| inputs.classes[*j] as usize == class) {
+        for (slot, j) in slots.filter(|(_, j)| usize::from(inputs.classes.all()[*j]) == class) {
             // SAFETY: the transposed pattern lists only rows of the gradients, and the outputs
             // hold PANEL floats a row.
             unsafe {

@@ -15,6 +15,8 @@ pub(crate) use x86::{Avx2, Avx512, Avx512Bf16};
 
 use std::sync::OnceLock;
 
+use crate::pick::{Keys, pick_one_by_one};
+
 /// A set of vector instructions that kernels exist for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -131,6 +133,14 @@ pub(crate) trait Simd: Copy {
     unsafe fn low16(words: Self::V) -> Self::V;
     /// The upper bfloat16 of each word.
     unsafe fn high16(words: Self::V) -> Self::V;
+    /// [`crate::pick::pick`] for at most 16 words.
+    ///
+    /// # Safety
+    /// The CPU must have the instructions; there must be at most 16 words.
+    #[inline(always)]
+    unsafe fn pick16(words: &[u32], keys: &Keys, key: u8, out: &mut [u32]) -> usize {
+        pick_one_by_one(words, keys, key, out)
+    }
     /// Transposes 16 rows of 16 words.
     ///
     /// # Safety

@@ -5,6 +5,7 @@ use std::arch::x86_64::*;
 
 use super::Simd;
 use crate::bf16::{QUIET, UPPER_HALF};
+use crate::pick::{Keys, pick_one_by_one};
 
 /// Eight floats; needs AVX2 and FMA.
 #[derive(Clone, Copy)]
@@ -122,6 +123,26 @@ impl Simd for Avx512 {
             let upper = _mm512_set1_epi32(UPPER_HALF as i32);
             _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(words), upper))
         };
+        pick16(words: &[u32], keys: &Keys, key: u8, out: &mut [u32]) -> usize = {
+            // Places are signed.
+            let Ok(end) = i32::try_from(keys.all().len()) else {
+                return pick_one_by_one(words, keys, key, out);
+            };
+            let lanes = first_lanes(words.len());
+            let list = _mm512_maskz_loadu_epi32(lanes, words.as_ptr().cast());
+            let known = _mm512_mask_cmplt_epu32_mask(lanes, list, _mm512_set1_epi32(end));
+            assert!(known == lanes, "a word with a key");
+            let zero = _mm512_setzero_si512();
+            let found = _mm512_mask_i32gather_epi32::<1>(zero, lanes, list, keys.as_ptr().cast());
+            let found = _mm512_and_si512(found, _mm512_set1_epi32(0xff));
+            let wanted = _mm512_set1_epi32(i32::from(key));
+            let picked = _mm512_mask_cmpeq_epi32_mask(lanes, found, wanted);
+            let count = picked.count_ones() as usize;
+            assert!(count <= out.len(), "no room for a word");
+            let packed = _mm512_maskz_compress_epi32(picked, list);
+            _mm512_mask_storeu_epi32(out.as_mut_ptr().cast(), first_lanes(count), packed);
+            count
+        };
         transpose_words(from: *const f32, to: *mut f32) = {
             let rows: [__m512; 16] = std::array::from_fn(|i| _mm512_loadu_ps(from.add(16 * i)));
             let columns = transposed(rows);
@@ -154,6 +175,8 @@ impl Simd for Avx512Bf16 {
         pair16(low: __m512, high: __m512) -> __m512 = Avx512::pair16(low, high);
         low16(words: __m512) -> __m512 = Avx512::low16(words);
         high16(words: __m512) -> __m512 = Avx512::high16(words);
+        pick16(words: &[u32], keys: &Keys, key: u8, out: &mut [u32]) -> usize =
+            Avx512::pick16(words, keys, key, out);
         transpose_words(from: *const f32, to: *mut f32) = Avx512::transpose_words(from, to);
         narrow16(low: __m512, high: __m512) -> __m512 = {
             // All of `low`, then all of `high`, shuffled into words of one each.
@@ -163,6 +186,13 @@ impl Simd for Avx512Bf16 {
             _mm512_castsi512_ps(words)
         };
     }
+}
+
+/// The mask of the first `count` of 16 lanes.
+#[inline(always)]
+fn first_lanes(count: usize) -> u16 {
+    debug_assert!(count <= 16);
+    ((1_u32 << count) - 1) as u16
 }
 
 /// Where the halves of each word come from in [`Avx512Bf16`]: `0, 16, 1, 17, …`.
