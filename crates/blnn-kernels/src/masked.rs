@@ -21,7 +21,7 @@ use crate::panels::{PANEL, Panels};
 use crate::par::{Partition, SHARDS, STRIP_PANELS, StripParts, Threads};
 use crate::pick::{Keys, pick};
 use crate::simd::{Simd, dispatch, dispatch_rounding};
-use crate::wide::{Floats, Wide, Words, sum_listed, sum_stored, sum_weighted};
+use crate::wide::{Floats, Stored, Wide, Words, sum_listed, sum_stored, sum_weighted};
 
 /// Which of the two masks keep a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,7 +226,7 @@ impl MaskedInputs {
                 let rows = strip.rows.clone();
                 let parts =
                     [&mut first, &mut second].map(|out| out.each_mut().map(|out| &mut **out));
-                masked_rows(self, rows, block, w, scale, parts);
+                masked_rows(self, rows, block..block + 1, w, scale, parts);
             }
         });
     }
@@ -273,8 +273,10 @@ impl MaskedInputs {
         let shape = (out[0].rows(), out[0].cols());
         assert_eq!(shape, (self.rows(), w.cols()), "masked product: output shape");
         assert!(scale.iter().all(|s| s.len() == self.rows()), "masked product: one scale a row");
-        threads.for_each_strip16(&self.partition, out, |strip, [first, second]| {
-            masked_words(self, strip.rows.clone(), w.panels_of(&strip), scale, first, second);
+        let blocks = 0..self.rows.blocks;
+        threads.for_each_strip16(&self.partition, out, |strip, out| {
+            let (rows, w) = (strip.rows.clone(), w.panels_of(&strip));
+            masked_words(self, rows, blocks.clone(), w, scale, out);
         });
     }
 
@@ -346,18 +348,55 @@ fn order_by_class_values(columns: &[u32], values: &[f32], classes: &Keys, out: &
 }
 
 dispatch! {
-    /// Adds one block's share to the rows of a strip (the first block overwrites).
+    /// Adds the shares of some blocks to the rows of a strip (the first block overwrites).
     fn masked_rows(
-        inputs: &MaskedInputs, rows: Range<usize>, block: usize, w: [&[f32]; STRIP_PANELS],
+        inputs: &MaskedInputs, rows: Range<usize>, blocks: Range<usize>, w: [&[f32]; STRIP_PANELS],
         scale: [&[f32]; 2], out: [StripParts<'_>; 2],
     ) = masked_rows_kernel
+}
+
+dispatch_rounding! {
+    /// [`masked_rows`] from weights of bfloat16. All blocks belong into one call, because the sums are
+    /// rounded behind the last: words are small enough for all weights of two panels to stay near.
+    fn masked_words(
+        inputs: &MaskedInputs, rows: Range<usize>, blocks: Range<usize>, w: [&[f32]; STRIP_PANELS],
+        scale: [&[f32]; 2], out: [StripParts<'_>; 2],
+    ) = masked_words_kernel
 }
 
 #[inline(always)]
 unsafe fn masked_rows_kernel<S: Simd>(
     inputs: &MaskedInputs,
     rows: Range<usize>,
-    block: usize,
+    blocks: Range<usize>,
+    w: [&[f32]; STRIP_PANELS],
+    scale: [&[f32]; 2],
+    out: [StripParts<'_>; 2],
+) {
+    // SAFETY: as promised by the caller.
+    unsafe { masked_strip::<S, Floats>(inputs, rows, blocks, w, scale, out) };
+}
+
+#[inline(always)]
+unsafe fn masked_words_kernel<S: Simd>(
+    inputs: &MaskedInputs,
+    rows: Range<usize>,
+    blocks: Range<usize>,
+    w: [&[f32]; STRIP_PANELS],
+    scale: [&[f32]; 2],
+    out: [StripParts<'_>; 2],
+) {
+    // SAFETY: as promised by the caller.
+    unsafe { masked_strip::<S, Words>(inputs, rows, blocks, w, scale, out) };
+}
+
+/// # Safety
+/// The CPU must have the instructions of `S`.
+#[inline(always)]
+unsafe fn masked_strip<S: Simd, G: Stored>(
+    inputs: &MaskedInputs,
+    rows: Range<usize>,
+    blocks: Range<usize>,
     w: [&[f32]; STRIP_PANELS],
     scale: [&[f32]; 2],
     out: [StripParts<'_>; 2],
@@ -366,77 +405,9 @@ unsafe fn masked_rows_kernel<S: Simd>(
     unsafe {
         match out {
             [[first, &mut []], [second, _]] => {
-                add_block::<S, 1>(inputs, rows, block, [w[0]], scale, [[first], [second]]);
+                masked_panels::<S, G, 1>(inputs, rows, blocks, [w[0]], scale, [[first], [second]]);
             }
-            both => add_block::<S, STRIP_PANELS>(inputs, rows, block, w, scale, both),
-        }
-    }
-}
-
-/// [`masked_rows`] for a known number of panels.
-///
-/// # Safety
-/// The CPU must have the instructions of `S`.
-#[inline(always)]
-unsafe fn add_block<S: Simd, const P: usize>(
-    inputs: &MaskedInputs,
-    rows: Range<usize>,
-    block: usize,
-    w: [&[f32]; P],
-    scale: [&[f32]; 2],
-    out: [[&mut [f32]; P]; 2],
-) {
-    assert!(w.iter().all(|w| w.len() == inputs.cols() * PANEL));
-    assert!(out.as_flattened().iter().all(|out| out.len() == rows.len() * PANEL));
-    let (w, out) = (w.map(<[f32]>::as_ptr), out.map(|out| out.map(<[f32]>::as_mut_ptr)));
-    let values = inputs.rows.values.is_some().then_some(&inputs.ordered_values[..]);
-    let lists = (&inputs.ordered[..], values);
-    for (slot, i) in rows.enumerate() {
-        let factors = scale.map(|scale| inputs.row_scale[i] * scale[i]);
-        let [both, one, two] = inputs.ordered_ranges(i, block);
-        // SAFETY: the ordered columns come from the checked pattern, so they are rows of `w`, and
-        // the ranges lie within them; the outputs hold PANEL floats a row.
-        unsafe {
-            let shared = sum_stored::<S, Floats, P>(lists, both, w);
-            for (m, only) in [one, two].into_iter().enumerate() {
-                let only = sum_stored::<S, Floats, P>(lists, only, w);
-                for p in 0..P {
-                    let out = out[m][p].add(slot * PANEL);
-                    let before = if block == 0 { Wide::zero() } else { Wide::load(out) };
-                    before.add_scaled(factors[m], shared[p].add(only[p])).store(out);
-                }
-            }
-        }
-    }
-}
-
-dispatch_rounding! {
-    /// All blocks of the rows of a strip, from weights of bfloat16: words are small enough for all
-    /// weights of two panels to stay near.
-    fn masked_words(
-        inputs: &MaskedInputs, rows: Range<usize>, w: [&[f32]; STRIP_PANELS], scale: [&[f32]; 2],
-        first: StripParts<'_>, second: StripParts<'_>,
-    ) = masked_words_kernel
-}
-
-#[inline(always)]
-unsafe fn masked_words_kernel<S: Simd>(
-    inputs: &MaskedInputs,
-    rows: Range<usize>,
-    w: [&[f32]; STRIP_PANELS],
-    scale: [&[f32]; 2],
-    first: StripParts<'_>,
-    second: StripParts<'_>,
-) {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        match (first, second) {
-            ([first, &mut []], [second, _]) => {
-                masked_panels::<S, 1>(inputs, rows, [w[0]], scale, [[first], [second]]);
-            }
-            (first, second) => {
-                masked_panels::<S, STRIP_PANELS>(inputs, rows, w, scale, [first, second]);
-            }
+            both => masked_panels::<S, G, STRIP_PANELS>(inputs, rows, blocks, w, scale, both),
         }
     }
 }
@@ -444,29 +415,37 @@ unsafe fn masked_words_kernel<S: Simd>(
 /// # Safety
 /// The CPU must have the instructions of `S`.
 #[inline(always)]
-unsafe fn masked_panels<S: Simd, const P: usize>(
+unsafe fn masked_panels<S: Simd, G: Stored, const P: usize>(
     inputs: &MaskedInputs,
     rows: Range<usize>,
+    blocks: Range<usize>,
     w: [&[f32]; P],
     scale: [&[f32]; 2],
     out: [[&mut [f32]; P]; 2],
 ) {
-    assert!(w.iter().all(|w| w.len() == inputs.cols() * WORDS));
-    assert!(out.as_flattened().iter().all(|out| out.len() == rows.len() * WORDS));
+    assert!(w.iter().all(|w| w.len() == inputs.cols() * G::ROW));
+    assert!(out.as_flattened().iter().all(|out| out.len() == rows.len() * G::ROW));
     let (w, out) = (w.map(<[f32]>::as_ptr), out.map(|out| out.map(<[f32]>::as_mut_ptr)));
     let values = inputs.rows.values.is_some().then_some(&inputs.ordered_values[..]);
     let lists = (&inputs.ordered[..], values);
     for (slot, i) in rows.enumerate() {
         let factors = scale.map(|scale| inputs.row_scale[i] * scale[i]);
         // SAFETY: the ordered columns come from the checked pattern, so they are rows of `w`, and
-        // the ranges lie within them; the outputs hold WORDS words a row.
+        // the ranges lie within them; the outputs hold a row of `G` for each of the rows.
         unsafe {
             let mut totals = [[Wide::<S>::zero(); P]; 2];
-            for block in 0..inputs.rows.blocks {
+            if blocks.start > 0 {
+                for (totals, out) in totals.iter_mut().zip(out) {
+                    for (total, out) in totals.iter_mut().zip(out) {
+                        *total = G::load(out.add(slot * G::ROW));
+                    }
+                }
+            }
+            for block in blocks.clone() {
                 let [both, one, two] = inputs.ordered_ranges(i, block);
-                let shared = sum_stored::<S, Words, P>(lists, both, w);
+                let shared = sum_stored::<S, G, P>(lists, both, w);
                 for (m, only) in [one, two].into_iter().enumerate() {
-                    let only = sum_stored::<S, Words, P>(lists, only, w);
+                    let only = sum_stored::<S, G, P>(lists, only, w);
                     for p in 0..P {
                         let total = shared[p].add(only[p]);
                         totals[m][p] = totals[m][p].add_scaled(factors[m], total);
@@ -475,7 +454,7 @@ unsafe fn masked_panels<S: Simd, const P: usize>(
             }
             for m in 0..2 {
                 for p in 0..P {
-                    totals[m][p].store16(out[m][p].add(slot * WORDS));
+                    G::store(totals[m][p], out[m][p].add(slot * G::ROW));
                 }
             }
         }
