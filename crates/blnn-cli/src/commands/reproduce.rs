@@ -92,6 +92,10 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "DIR")]
     records: Option<PathBuf>,
 
+    /// Let a run on record in another precision stand for one that is not; remarks name its seed
+    #[arg(long)]
+    any_precision: bool,
+
     /// Train nothing; report the runs that are finished
     #[arg(long)]
     report_only: bool,
@@ -152,6 +156,7 @@ fn options(args: &ReproduceArgs) -> anyhow::Result<Options> {
     options.eval_every = args.eval_every.map(|every| every as usize);
     options.ledger.clone_from(&args.ledger);
     options.records.clone_from(&args.records);
+    options.any_precision = args.any_precision;
     options.folders = search_folders(args.machine.data_dir.as_deref());
     options.report_only = args.report_only;
     options.commit = option_env!("BLNN_COMMIT").map(str::to_owned);

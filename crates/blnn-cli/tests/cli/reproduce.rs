@@ -228,9 +228,10 @@ fn a_missing_data_set_is_named_with_the_command_that_fetches_it() {
 }
 
 /// The record of a run on Photo that nobody trained.
-fn write_record(folder: &Path, method: &str, key: &str) {
+fn write_record(folder: &Path, method: &str, precision: &str, key: &str) {
     // As `reproduce` trains, whatever this CPU would choose by itself.
-    let command = ["train", "photo", "--method", method, "--precision", "f32", "--print-config"];
+    let command =
+        ["train", "photo", "--method", method, "--precision", precision, "--print-config"];
     let (config, _) = succeed(blnn(folder).args(command));
     let record = serde_json::json!({
         "key": key,
@@ -246,18 +247,21 @@ fn write_record(folder: &Path, method: &str, key: &str) {
     fs::write(folder.join(format!("kept/{key}.json")), record.to_string()).unwrap();
 }
 
+/// What is said of Photo by the records alone, without its data.
+fn report_of_records(folder: &Path, arguments: &[&str]) -> String {
+    let mut command = blnn(folder);
+    command.arg("reproduce").args(arguments);
+    command.args(["--out", "out", "--records", "kept", "--datasets", "photo"]);
+    command.env("BLNN_DATA_DIR", folder).env("XDG_CACHE_HOME", folder);
+    let (stdout, stderr) = succeed(&mut command);
+    stdout + &stderr
+}
+
 #[test]
 fn records_are_reported_where_the_data_are_not() {
     let folder = tempfile::tempdir().unwrap();
-    write_record(folder.path(), "bgrl", "photo-bgrl-seed1-10000epochs");
-    let report = |arguments: &[&str]| {
-        let mut command = blnn(folder.path());
-        command.arg("reproduce").args(arguments);
-        command.args(["--out", "out", "--records", "kept", "--datasets", "photo"]);
-        command.env("BLNN_DATA_DIR", folder.path()).env("XDG_CACHE_HOME", folder.path());
-        let (stdout, stderr) = succeed(&mut command);
-        stdout + &stderr
-    };
+    write_record(folder.path(), "bgrl", "f32", "photo-bgrl-seed1-10000epochs");
+    let report = |arguments: &[&str]| report_of_records(folder.path(), arguments);
     let stdout = report(&["classification", "--methods", "bgrl"]);
     assert!(stdout.contains("93.25") && stdout.contains("92.75"), "{stdout}");
     assert!(stdout.contains("Note: 1 of 1 runs: made up."), "{stdout}");
@@ -266,6 +270,20 @@ fn records_are_reported_where_the_data_are_not() {
     let stdout = report(&["classification", "map", "--seeds", "2"]);
     assert!(stdout.contains("93.25"), "{stdout}");
     assert!(stdout.contains("is not here; fetch it with `blnn datasets fetch photo`"), "{stdout}");
+}
+
+#[test]
+fn a_record_in_another_precision_stands_in_where_it_is_let_and_is_named_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let rounded = "photo-bgrl-seed1-10000epochs-precision=bf16";
+    write_record(folder.path(), "bgrl", "bf16", rounded);
+    let table = ["classification", "--methods", "bgrl"];
+    let stdout = report_of_records(folder.path(), &table);
+    assert!(!stdout.contains("93.25"), "{stdout}");
+    let any = [&table[..], &["--any-precision"]].concat();
+    let stdout = report_of_records(folder.path(), &any);
+    assert!(stdout.contains("93.25") && stdout.contains("seed 1 in bf16"), "{stdout}");
+    assert!(!stdout.contains("is not here"), "{stdout}");
 }
 
 #[test]

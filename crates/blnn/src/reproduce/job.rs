@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::config::Config;
 use crate::data;
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{Method, Objective, Plan, as_written};
+use crate::plan::{Method, Objective, Plan, Precision, as_written};
 
 use super::Options;
 use super::target::Target;
@@ -91,6 +91,18 @@ impl TrainingJob {
         &self.plan
     }
 
+    /// The same model in another precision.
+    pub(super) fn in_precision(&self, precision: Precision) -> Self {
+        let [default, ..] = Precision::ALL;
+        let mut other = self.clone();
+        other.plan.precision = precision;
+        other.settings.retain(|setting| key_of(setting) != "precision");
+        if precision != default {
+            other.settings.push(format!("precision={}", precision.name()));
+        }
+        other
+    }
+
     /// The method as tables name it.
     pub fn label(&self) -> &'static str {
         match (self.plan.method, self.plan.objective) {
@@ -149,7 +161,7 @@ impl TrainingJob {
         if *objective != Objective::Paper {
             let _ = write!(command, " --set objective={}", objective.name());
         }
-        let is_temperature = |setting: &&String| setting.trim_start().starts_with("temperature");
+        let is_temperature = |setting: &&String| key_of(setting) == "temperature";
         for setting in self.settings.iter().filter(|setting| !is_temperature(setting)) {
             let plain = |c: char| c.is_ascii_alphanumeric() || "=._+-".contains(c);
             let quote = if setting.chars().all(plain) { "" } else { "'" };
@@ -182,10 +194,15 @@ impl TrainingJob {
     }
 }
 
+/// The key of an assignment `key=value`.
+fn key_of(setting: &str) -> &str {
+    setting.split('=').next().unwrap_or_default().trim()
+}
+
 /// Refuses assignments to settings that the plan itself varies.
 pub(super) fn check_settings(settings: &[String]) -> Result<()> {
     for setting in settings {
-        let key = setting.split('=').next().unwrap_or_default().trim();
+        let key = key_of(setting);
         if let Some((_, flag)) = AXES.iter().find(|(axis, _)| *axis == key) {
             let message = format!("`{key}` is what the plan varies; choose it by {flag} instead");
             return Err(Error::new(ErrorKind::Config, message).at(format!("--set {setting}")));
@@ -347,6 +364,16 @@ mod tests {
         let command = jobs_of(&options, Target::CaseStudy, "cora").unwrap()[0].command(250);
         let set = "--set statistics=last-view --set 'edge_drop=[0.1, 0.2]' --precision f32";
         assert!(command.contains(set), "{command}");
+    }
+
+    #[test]
+    fn a_model_in_another_precision_has_the_name_of_one_that_was_set_to_it() {
+        let mut options = Options::new("out");
+        let plain = jobs_of(&options, Target::CaseStudy, "photo").unwrap().remove(0);
+        options.settings = vec!["precision=bf16".into()];
+        let bf16 = jobs_of(&options, Target::CaseStudy, "photo").unwrap().remove(0);
+        assert_eq!(plain.in_precision(Precision::Bf16), bf16);
+        assert_eq!(bf16.in_precision(Precision::F32), plain);
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub struct Options {
     pub ledger: Option<PathBuf>,
     /// Where the records of runs are; if absent, `OUT/records`.
     pub records: Option<PathBuf>,
+    /// Whether a run on record in another precision stands for one that is not.
+    pub any_precision: bool,
     /// Where the data sets' files are looked for.
     pub folders: Vec<PathBuf>,
     /// Whether to report what is trained instead of training.
@@ -89,6 +91,7 @@ impl Options {
             out: out.into(),
             ledger: None,
             records: None,
+            any_precision: false,
             folders: Vec::new(),
             report_only: false,
             commit: None,

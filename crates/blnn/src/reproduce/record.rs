@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::plan::Precision;
 use crate::published::Metric;
 use crate::train::same_config;
 
@@ -91,6 +92,12 @@ impl RunRecord {
         (self.is_finished(), self.over_time.last().map_or(0, |last| last.0))
     }
 
+    /// The precision of a record that stands for a job of another one.
+    pub(super) fn other_precision(&self, job: &TrainingJob) -> Option<Precision> {
+        let is_mine = |precision: &Precision| job.in_precision(*precision).key() == self.key;
+        Precision::ALL.into_iter().find(is_mine).filter(|mine| *mine != job.plan().precision())
+    }
+
     fn has_scores_of(&self, other: &Self) -> bool {
         (&self.over_time, &self.last) == (&other.over_time, &other.last)
     }
@@ -116,11 +123,31 @@ fn path_of(options: &Options, job: &TrainingJob) -> PathBuf {
     folder(options).join(format!("{}.json", job.key()))
 }
 
-/// The record of a job's run, if there is one.
+/// The record that tables show for a job: that of its run or, where [`Options::any_precision`] allows
+/// it and the run is not finished, that of the same run in another precision if it came further.
+///
+/// # Errors
+/// As for [`of_run`].
+pub(super) fn find(options: &Options, job: &TrainingJob) -> Result<Option<RunRecord>> {
+    let own = of_run(options, job)?;
+    if !options.any_precision || own.as_ref().is_some_and(RunRecord::is_finished) {
+        return Ok(own);
+    }
+    let mut found = own;
+    for precision in Precision::ALL.into_iter().filter(|p| *p != job.plan().precision()) {
+        let other = of_run(options, &job.in_precision(precision))?;
+        if other.as_ref().map(RunRecord::progress) > found.as_ref().map(RunRecord::progress) {
+            found = other;
+        }
+    }
+    Ok(found)
+}
+
+/// The record of a job's own run, if there is one.
 ///
 /// # Errors
 /// If the file holds something else, or the record of a run with other settings or evaluations.
-pub(super) fn find(options: &Options, job: &TrainingJob) -> Result<Option<RunRecord>> {
+pub(super) fn of_run(options: &Options, job: &TrainingJob) -> Result<Option<RunRecord>> {
     let path = path_of(options, job);
     if !path.exists() {
         return Ok(None);
@@ -161,7 +188,7 @@ fn same_cadence(options: &Options, job: &TrainingJob, record: &RunRecord) -> Res
 
 /// Writes a record, unless there is one of a run that came further. A remark stays with its scores.
 pub(super) fn keep(options: &Options, job: &TrainingJob, record: &RunRecord) -> Result<()> {
-    let before = find(options, job)?;
+    let before = of_run(options, job)?;
     let is_kept =
         |before: &RunRecord| before.has_scores_of(record) || before.progress() > record.progress();
     if before.as_ref().is_some_and(is_kept) {
@@ -225,6 +252,30 @@ mod tests {
         write_json(&path_of(&options, &job), &remarked).unwrap();
         keep(&options, &job, &again).unwrap();
         assert_eq!(find(&options, &job).unwrap(), Some(remarked));
+    }
+
+    #[test]
+    fn another_precision_stands_for_a_run_that_is_not_finished_only_where_it_is_allowed() {
+        let folder = tempfile::tempdir().unwrap();
+        let plain = Options::new(folder.path());
+        let mut rounded = plain.clone();
+        rounded.settings = vec!["precision=bf16".into()];
+        let allowed = Options { any_precision: true, ..plain.clone() };
+        let keep_scored = |options: &Options, accuracy, finished| {
+            let (job, record) = record(options, vec![scored(10, accuracy)], finished);
+            keep(options, &job, &record).unwrap();
+            (job, record)
+        };
+        let (_, bf16) = keep_scored(&rounded, 70.0, true);
+        let (job, _) = record(&plain, vec![], false);
+        assert_eq!(find(&plain, &job).unwrap(), None);
+        assert_eq!(find(&allowed, &job).unwrap().as_ref(), Some(&bf16));
+        assert_eq!(bf16.other_precision(&job), Some(Precision::Bf16));
+        keep_scored(&plain, 80.0, false);
+        assert_eq!(find(&allowed, &job).unwrap(), Some(bf16));
+        let (job, own) = keep_scored(&plain, 80.0, true);
+        assert_eq!(own.other_precision(&job), None);
+        assert_eq!(find(&allowed, &job).unwrap(), Some(own));
     }
 
     #[test]

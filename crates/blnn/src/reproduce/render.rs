@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::error::Result;
+use crate::plan::Precision;
 use crate::published::{self, Metric, Value};
 use crate::text::grouped;
 
@@ -159,20 +160,38 @@ fn published_cell(metric: &str, value: Value) -> String {
 }
 
 fn remark(row: &Row) -> String {
-    let pending: Vec<String> = row.pending.iter().map(ToString::to_string).collect();
-    let seeds = if pending.len() == 1 { "seed" } else { "seeds" };
-    let waiting =
-        (!pending.is_empty()).then(|| format!("{seeds} {} not trained yet", pending.join(", ")));
+    let waiting = seeds(&row.pending).map(|seeds| format!("{seeds} not trained yet"));
     let begun = row.under_way.iter().map(|run| begun(&row.metric, run));
-    let all: Vec<String> = row.remark.iter().cloned().chain(begun).chain(waiting).collect();
-    all.join("; ")
+    let all = row.remark.iter().cloned().chain(stand_ins(row)).chain(begun).chain(waiting);
+    all.collect::<Vec<_>>().join("; ")
+}
+
+/// Some seeds in words; nothing of none.
+fn seeds(all: &[u64]) -> Option<String> {
+    let list: Vec<String> = all.iter().map(ToString::to_string).collect();
+    match all {
+        [] => None,
+        [one] => Some(format!("seed {one}")),
+        _ => Some(format!("seeds {}", list.join(", "))),
+    }
+}
+
+/// Which seeds are runs of another precision than the one asked for.
+fn stand_ins(row: &Row) -> impl Iterator<Item = String> {
+    Precision::ALL.into_iter().filter_map(|precision| {
+        let name = Some(precision.name());
+        let runs = row.runs.iter().filter(|run| run.precision.as_deref() == name);
+        let seeds = seeds(&runs.map(|run| run.seed).collect::<Vec<_>>())?;
+        Some(format!("{seeds} in {}", precision.name()))
+    })
 }
 
 /// How far a run came, and what it scored.
 fn begun(metric: &str, run: &UnderWay) -> String {
     let (epoch, epochs) = (grouped(run.epoch), grouped(run.epochs));
     let best = run.best.map_or(String::new(), |b| format!(", best so far {}", number(metric, b)));
-    format!("seed {} at epoch {epoch} of {epochs}{best}", run.seed)
+    let precision = run.precision.as_ref().map_or(String::new(), |name| format!(" in {name}"));
+    format!("seed {}{precision} at epoch {epoch} of {epochs}{best}", run.seed)
 }
 
 /// Decimals of a metric: sizes have none.
@@ -345,15 +364,26 @@ mod tests {
         let mut row = Row::empty("wikics", "BLNN", "accuracy");
         row.pending = vec![1, 2];
         assert_eq!(remark(&row), "seeds 1, 2 not trained yet");
-        let so_far = |seed, best| UnderWay { seed, epoch: 2_500, epochs: 10_000, best };
-        row.under_way = vec![so_far(3, Some(93.5)), so_far(4, None)];
+        let so_far = |seed, best, precision: Option<&str>| {
+            let precision = precision.map(str::to_owned);
+            UnderWay { seed, epoch: 2_500, epochs: 10_000, best, precision }
+        };
+        row.under_way = vec![so_far(3, Some(93.5), None), so_far(4, None, Some("bf16"))];
         assert_eq!(
             remark(&row),
-            "seed 3 at epoch 2,500 of 10,000, best so far 93.50; seed 4 at epoch 2,500 of 10,000; \
-             seeds 1, 2 not trained yet"
+            "seed 3 at epoch 2,500 of 10,000, best so far 93.50; seed 4 in bf16 at epoch 2,500 of \
+             10,000; seeds 1, 2 not trained yet"
         );
         (row.under_way, row.pending) = (vec![], vec![]);
         row.remark = Some("wikics.json is not here".into());
         assert_eq!(remark(&row), "wikics.json is not here");
+        let run = |seed, precision: Option<&str>| RunRow {
+            seed,
+            precision: precision.map(str::to_owned),
+            ..RunRow::default()
+        };
+        row.remark = None;
+        row.runs = vec![run(1, None), run(2, Some("bf16")), run(3, Some("bf16"))];
+        assert_eq!(remark(&row), "seeds 2, 3 in bf16");
     }
 }

@@ -117,6 +117,9 @@ pub struct UnderWay {
     pub epochs: usize,
     /// The best of its evaluations so far, which the best of all can only exceed.
     pub best: Option<f64>,
+    /// Its precision, where that is not the one asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<String>,
 }
 
 /// A score over seeds.
@@ -164,6 +167,9 @@ pub struct RunRow {
     pub version: String,
     /// Commits that program was built from.
     pub commits: Vec<String>,
+    /// Its precision, where that is not the one asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<String>,
     /// Vector instructions that it ran on, where they were noted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vectors: Vec<String>,

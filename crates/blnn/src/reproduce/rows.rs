@@ -105,9 +105,14 @@ fn add_unfinished(row: &mut Row, metric: Metric, jobs: &[TrainingJob], begun: &B
             continue;
         };
         let best = record.best.get(metric.key()).map(|best| best.score);
-        under_way.push(UnderWay { seed, epoch, epochs, best });
+        let precision = other_precision(job, record);
+        under_way.push(UnderWay { seed, epoch, epochs, best, precision });
     }
     (row.under_way, row.pending) = (under_way, pending);
+}
+
+fn other_precision(job: &TrainingJob, record: &RunRecord) -> Option<String> {
+    record.other_precision(job).map(|precision| precision.name().to_owned())
 }
 
 /// One run; the best of its evaluations only where an epoch is chosen by them.
@@ -122,6 +127,7 @@ fn run_row(run: &Trained, metric: Metric, choosing: bool) -> RunRow {
         command: record.command.clone(),
         version: record.trained_by.version.clone(),
         commits: record.trained_by.commits.clone(),
+        precision: other_precision(job, record),
         vectors: record.trained_by.vectors.clone(),
         evaluations: record.evaluations,
         best: best.map(|best| best.score),
@@ -272,6 +278,7 @@ mod tests {
             command: String::new(),
             version: String::new(),
             commits: vec![],
+            precision: None,
             vectors: vec![],
             evaluations: 1,
             best: Some(best),

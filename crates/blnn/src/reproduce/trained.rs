@@ -139,7 +139,8 @@ fn is_finished(options: &Options, job: &TrainingJob) -> Result<bool> {
 /// The epochs at which a run in progress is scored: as asked, as before, or by default.
 pub(super) fn cadence(root: &Path, options: &Options, job: &TrainingJob) -> Result<usize> {
     let here = metrics(root)?.iter().find(|r| !r.scores.is_empty()).map(|r| r.epoch);
-    let recorded = record::find(options, job)?.and_then(|record| Some(record.over_time.first()?.0));
+    let recorded = record::of_run(options, job)?;
+    let recorded = recorded.and_then(|record| Some(record.over_time.first()?.0));
     let before = here.or(recorded);
     Ok(options.eval_every.or(before).unwrap_or_else(|| job.default_cadence()))
 }
