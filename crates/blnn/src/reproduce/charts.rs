@@ -72,12 +72,12 @@ fn datasets(rows: &[Row]) -> Vec<String> {
     names
 }
 
-/// One picture a data set: the methods that were trained, side by side.
+/// One picture a data set: the methods that were trained, side by side. One alone is none.
 fn add_dots(options: &Options, report: &mut Report) -> Result<()> {
     for dataset in datasets(&report.rows) {
         let shown = |row: &&Row| row.dataset == dataset && row.headline().is_some();
         let rows: Vec<&Row> = report.rows.iter().filter(shown).collect();
-        if rows.is_empty() {
+        if rows.len() < 2 {
             continue;
         }
         let dots: Vec<Dot> = rows.iter().copied().map(dot).collect();
@@ -182,8 +182,22 @@ fn curve(rows: &[&&Row], temperatures: &[f64]) -> Vec<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::RunRow;
+    use super::super::report::{Aggregate, RunRow};
     use super::*;
+
+    #[test]
+    fn a_picture_compares_at_least_two_methods() {
+        let folder = tempfile::tempdir().unwrap();
+        let row = |dataset: &str, method: &str| {
+            let mut row = Row::empty(dataset, method, "accuracy");
+            row.best = Aggregate::of(&[93.0], None);
+            row
+        };
+        let mut report = Report::new(Target::Ablation, None);
+        report.rows = vec![row("cs", "BGRL"), row("photo", "BGRL"), row("photo", "BLNN")];
+        add_dots(&Options::new(folder.path()), &mut report).unwrap();
+        assert_eq!(report.figures, ["ablation-photo.svg"]);
+    }
 
     #[test]
     fn a_picture_says_what_its_bars_are() {

@@ -13,7 +13,6 @@ use crate::data::{self, Dataset};
 use crate::error::{Error, ErrorKind, Result};
 use crate::eval::{EpochScores, EvalPlan, Protocol, evaluate};
 use crate::graph::Graph;
-use crate::published;
 use crate::run::{Record, RunFolder};
 use crate::train::{Job, Observer, train};
 use crate::trainer::Step;
@@ -311,20 +310,7 @@ impl Work<'_> {
 
     /// Makes the report of a target, writes its files and brings the ledger up to date.
     fn report(&mut self, target: Target) -> Result<Report> {
-        let mut report = Report {
-            target,
-            place: target.place().to_owned(),
-            title: target.title().to_owned(),
-            source: published::source().to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            commit: self.options.commit.clone(),
-            notes: Vec::new(),
-            rows: Vec::new(),
-            paired: Vec::new(),
-            series: Vec::new(),
-            missing: Vec::new(),
-            figures: Vec::new(),
-        };
+        let mut report = Report::new(target, self.options.commit.clone());
         for dataset in self.options.datasets_of(target) {
             self.add_dataset(&mut report, dataset)?;
         }

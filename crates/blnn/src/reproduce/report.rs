@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::data::Dataset;
-use crate::published::Value;
+use crate::published::{self, Value};
 
 use super::target::Target;
 
@@ -37,6 +37,24 @@ pub struct Report {
 }
 
 impl Report {
+    /// A report without numbers, by a program that was built from this commit.
+    pub(super) fn new(target: Target, commit: Option<String>) -> Self {
+        Self {
+            target,
+            place: target.place().to_owned(),
+            title: target.title().to_owned(),
+            source: published::source().to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit,
+            notes: Vec::new(),
+            rows: Vec::new(),
+            paired: Vec::new(),
+            series: Vec::new(),
+            missing: Vec::new(),
+            figures: Vec::new(),
+        }
+    }
+
     /// Whether any run of ours, or for Table 1 any graph, is behind it.
     pub(super) fn has_runs(&self) -> bool {
         let is_ours = |row: &Row| match self.target {
