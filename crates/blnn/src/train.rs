@@ -311,15 +311,25 @@ fn same_graph(header: &Header, &Job { graph, plan, .. }: &Job<'_>) -> Result<()>
     Err(Error::new(ErrorKind::Checkpoint, message))
 }
 
-/// Refuses settings that would make the rest of the run another run. How often to save is no such
-/// setting.
+/// Refuses settings that would make the rest of the run another run.
 pub(crate) fn same_config(saved: &str, plan: &Plan) -> Result<()> {
+    let Some(difference) = config_difference(saved, plan) else {
+        return Ok(());
+    };
+    let message = format!(
+        "the checkpoint was {difference}; resume with the former, or start a new run with another \
+         --out"
+    );
+    Err(Error::new(ErrorKind::Checkpoint, message))
+}
+
+/// The first setting in which a run that was saved differs from a plan. How often to save does not
+/// make another run.
+pub(crate) fn config_difference(saved: &str, plan: &Plan) -> Option<String> {
     let table = |text: &str| text.parse::<toml::Table>().unwrap_or_default();
     let (saved, wanted) = (table(saved), table(&plan.to_toml()));
     let differs = |key: &&str| *key != "checkpoint_every" && saved.get(*key) != wanted.get(*key);
-    let Some(key) = KEYS.into_iter().find(differs) else {
-        return Ok(());
-    };
+    let key = KEYS.into_iter().find(differs)?;
     let show = |table: &toml::Table| table.get(key).map_or("nothing".into(), ToString::to_string);
     let why = if key == "epochs" {
         " (learning rate and moving average follow a schedule over all epochs, so a longer run \
@@ -327,13 +337,7 @@ pub(crate) fn same_config(saved: &str, plan: &Plan) -> Result<()> {
     } else {
         ""
     };
-    let message = format!(
-        "the checkpoint was trained with {key} = {}, not {}{why}; resume with the former, or \
-         start a new run with another --out",
-        show(&saved),
-        show(&wanted)
-    );
-    Err(Error::new(ErrorKind::Checkpoint, message))
+    Some(format!("trained with {key} = {}, not {}{why}", show(&saved), show(&wanted)))
 }
 
 fn outcome(job: &Job<'_>, epochs: usize, finished: bool, seconds: f64) -> Result<Outcome> {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blnn::reproduce::{Ended, Options, Report, Target, dataset_names, reproduce, text};
+use blnn::reproduce::{Ended, Failure, Options, Report, Target, dataset_names, reproduce, text};
 use blnn::{Method, Objective};
 use blnn_kernels::Threads;
 use clap::Args;
@@ -130,12 +130,31 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::from(INTERRUPTED))
         }
         Ended::Done(reports) => {
-            print(&reports, args.format)?;
-            let ledger = options.ledger.unwrap_or_else(|| options.out.join("REPRODUCTION.md"));
-            note(format_args!("ledger: {}", ledger.display()));
+            show(&options, &reports, args.format)?;
             Ok(ExitCode::SUCCESS)
         }
+        Ended::Incomplete { reports, failed } => {
+            show(&options, &reports, args.format)?;
+            anyhow::bail!("{}", failures(&failed))
+        }
     }
+}
+
+fn show(options: &Options, reports: &[Report], format: Format) -> anyhow::Result<()> {
+    print(reports, format)?;
+    let ledger = options.ledger.clone().unwrap_or_else(|| options.out.join("REPRODUCTION.md"));
+    note(format_args!("ledger: {}", ledger.display()));
+    Ok(())
+}
+
+/// Which models are missing in the reports, and how to get them.
+fn failures(failed: &[Failure]) -> String {
+    let each = failed.iter().map(|Failure { run, message }| format!("\n  {run}: {message}"));
+    let count = match failed {
+        [_] => "one model is missing".to_owned(),
+        all => format!("{} models are missing", all.len()),
+    };
+    format!("{count} in these reports; the same command tries again:{}", each.collect::<String>())
 }
 
 fn options(args: &ReproduceArgs) -> anyhow::Result<Options> {
@@ -145,8 +164,8 @@ fn options(args: &ReproduceArgs) -> anyhow::Result<Options> {
     options.seeds = args.seeds;
     options.epochs = args.epochs.map(|epochs| epochs as usize);
     options.methods.clone_from(&args.methods);
-    options.objectives.clone_from(&args.objectives);
-    options.objectives.dedup();
+    options.objectives = Objective::ALL.to_vec();
+    options.objectives.retain(|form| args.objectives.contains(form));
     if !args.temperatures.is_empty() {
         options.temperatures.clone_from(&args.temperatures);
         options.temperatures.sort_by(f64::total_cmp);

@@ -194,10 +194,46 @@ fn records_stand_for_runs_whose_folders_are_gone() {
     let figure = [&["case-study", "--methods", "blnn"], &arguments[1..]].concat();
     let only = [&figure[..], &["--report-only"]].concat();
     let (stdout, stderr) = succeed(&mut reproduce(folder.path(), &only));
-    assert!(stdout.contains("seed 1 not trained yet"), "{stdout}");
+    assert!(stdout.contains("seed 1 is on record, its embedding is not here"), "{stdout}");
     assert!(stderr.contains("in the plan, 0 of them trained before"), "{stderr}");
     let (stdout, _) = succeed(&mut reproduce(folder.path(), &figure));
     assert!(!stdout.contains("not trained yet"), "{stdout}");
+}
+
+#[test]
+fn one_bad_model_does_not_keep_the_others_from_their_reports() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["classification", "--datasets", "cora", "--epochs", "2"];
+    succeed(&mut reproduce(folder.path(), &arguments));
+    let bgrl = format!("cora-bgrl-seed1-{}", SUFFIX.replace("60epochs", "2epochs"));
+    fs::write(folder.path().join("out/runs").join(bgrl).join("evaluation.json"), "{").unwrap();
+    fs::remove_dir_all(folder.path().join("out/records")).unwrap();
+    let (code, stdout, stderr) = finish(&mut reproduce(folder.path(), &arguments));
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("one model is missing in these reports"), "{stderr}");
+    assert!(stderr.contains("evaluation.json"), "{stderr}");
+    assert!(stdout.contains("seed 1 at epoch 2 of 2, best so far"), "{stdout}");
+    let rows = json(folder.path(), "classification")["rows"].clone();
+    assert!(rows[1]["best"]["mean"].is_number(), "BLNN is there: {rows}");
+}
+
+#[test]
+fn a_remark_stays_with_its_record_where_the_folder_is_here_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["classification", "--datasets", "cora", "--methods", "bgrl", "--epochs", "2"];
+    succeed(&mut reproduce(folder.path(), &arguments));
+    let records = folder.path().join("out/records");
+    let path = records.join(&names(&records)[0]);
+    let mut record: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    record["remark"] = "trained on a ferry".into();
+    fs::write(&path, record.to_string()).unwrap();
+    let (stdout, _) = succeed(&mut reproduce(folder.path(), &arguments));
+    assert!(stdout.contains("Note: cora, BGRL, seed 1: trained on a ferry."), "{stdout}");
+    // Scores of another machine stay on record, and a reader is told.
+    record["last"]["accuracy"] = 12.5.into();
+    fs::write(&path, record.to_string()).unwrap();
+    let (stdout, _) = succeed(&mut reproduce(folder.path(), &arguments));
+    assert!(stdout.contains("12.50") && stdout.contains("other scores"), "{stdout}");
 }
 
 #[test]
@@ -264,7 +300,7 @@ fn records_are_reported_where_the_data_are_not() {
     let report = |arguments: &[&str]| report_of_records(folder.path(), arguments);
     let stdout = report(&["classification", "--methods", "bgrl"]);
     assert!(stdout.contains("93.25") && stdout.contains("92.75"), "{stdout}");
-    assert!(stdout.contains("Note: 1 of 1 runs: made up."), "{stdout}");
+    assert!(stdout.contains("Note: photo, BGRL, seed 1: made up."), "{stdout}");
     assert!(!stdout.contains("photo.npz is not here"), "{stdout}");
     // What is not on record cannot be trained, and neither table nor figure pretends otherwise.
     let stdout = report(&["classification", "map", "--seeds", "2"]);

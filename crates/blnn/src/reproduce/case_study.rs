@@ -44,12 +44,19 @@ pub(super) fn add(
         let curves = found.iter().map(|(run, embedding)| curves(&graph, run, embedding));
         let curves = curves.collect::<Result<Vec<_>>>()?;
         let runs: Vec<&Trained> = found.iter().map(|(run, _)| *run).collect();
-        let pending = seeds.iter().filter(|job| with_embedding(job).is_none());
-        let pending: Vec<u64> = pending.map(|job| job.plan().seed()).collect();
+        let without = seeds.iter().filter(|job| with_embedding(job).is_none());
+        let (scored, pending): (Vec<&TrainingJob>, Vec<&TrainingJob>) =
+            without.partition(|job| work.results.contains_key(&job.key()));
+        let pending: Vec<u64> = pending.iter().map(|job| job.plan().seed()).collect();
+        let no_embedding = scored.iter().map(|job| {
+            format!("seed {} is on record, its embedding is not here", job.plan().seed())
+        });
+        let no_embedding: Vec<String> = no_embedding.collect();
         for (part, name) in ["pairs", "anchor"].into_iter().enumerate() {
             let of_part: Vec<&Vec<f64>> = curves.iter().map(|c| &c[part]).collect();
             for mut row in rows(dataset, seeds[0].label(), name, &runs, &of_part) {
                 row.pending.clone_from(&pending);
+                row.remark = (!no_embedding.is_empty()).then(|| no_embedding.join("; "));
                 report.rows.push(row);
             }
         }

@@ -19,7 +19,7 @@ use crate::trainer::Step;
 
 use super::job::{TrainingJob, check_settings, jobs_of, variants};
 use super::report::{Missing, Report, Row};
-use super::rows::{Begun, Results, dataset_rows, mark_missing, paired, rows};
+use super::rows::{Begun, Results, dataset_rows, mark_missing, paired, remarks, rows};
 use super::target::Target;
 use super::trained::{self, labels_of};
 use super::{Options, case_study, charts, ledger, map, record, render};
@@ -74,6 +74,13 @@ impl Watcher for () {}
 pub enum Ended {
     /// All targets are reported.
     Done(Vec<Report>),
+    /// All targets are reported, without some models; the same call tries those again.
+    Incomplete {
+        /// What there is.
+        reports: Vec<Report>,
+        /// What there is not.
+        failed: Vec<Failure>,
+    },
     /// The watcher wanted to stop; the same call goes on from here.
     Stopped {
         /// Jobs that are finished.
@@ -83,6 +90,15 @@ pub enum Ended {
     },
 }
 
+/// A model that could not be trained or scored. The others are trained all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The name of its run.
+    pub run: String,
+    /// What went wrong.
+    pub message: String,
+}
+
 /// Trains every model the targets need (each once, and none that is finished or whose record says
 /// all that is asked for), and writes `OUT/<target>.json`, `OUT/<target>.md`, figures, records and
 /// the ledger.
@@ -90,7 +106,7 @@ pub enum Ended {
 /// # Errors
 /// - `Config` if a setting is refused;
 /// - `Checkpoint` if a run's folder holds a run with other settings;
-/// - whatever training and scoring report. What is finished stays so.
+/// - `Io` if a report cannot be written. What is finished stays so.
 ///
 /// # Examples
 /// ```
@@ -112,32 +128,46 @@ pub enum Ended {
 /// ```
 pub fn reproduce(options: &Options, threads: &Threads, watcher: &mut dyn Watcher) -> Result<Ended> {
     check(options)?;
-    let jobs = schedule(options)?;
+    let needs = needs(options)?;
+    let jobs = schedule(&needs);
+    ledger::check(options)?;
     let runs = options.out.join("runs");
     fs::create_dir_all(&runs).map_err(|e| Error::io("create", &runs, e))?;
     let graphs = Graphs { folders: options.folders.clone(), loaded: None };
     let mut work = Work { options, threads, watcher, graphs, results: BTreeMap::new() };
     let finished: Vec<bool> =
-        jobs.iter().map(|job| is_trained(options, job)).collect::<Result<_>>()?;
+        jobs.iter().map(|job| is_trained(options, &needs, job)).collect::<Result<_>>()?;
     work.watcher.planned(&jobs, &finished);
-    let mut left = options.targets.clone();
-    let mut reports = Vec::new();
+    let mut left: Vec<&Need> = needs.iter().collect();
+    let (mut reports, mut failed) = (Vec::new(), Vec::new());
+    let stopped = |work: &Work<'_>, next: usize| {
+        let ahead = finished[next..].iter().filter(|done| **done).count();
+        Ended::Stopped { finished: work.results.len() + ahead, jobs: jobs.len() }
+    };
     for (i, job) in jobs.iter().enumerate() {
         work.report_ready(&mut left, &mut reports)?;
-        let untrained = !finished[i] && !options.report_only;
-        if work.watcher.wants_stop() || (untrained && !work.train(i, job)?) {
-            let ahead = finished[i..].iter().filter(|done| **done).count();
-            let finished = work.results.len() + ahead;
-            return Ok(Ended::Stopped { finished, jobs: jobs.len() });
+        if work.watcher.wants_stop() {
+            return Ok(stopped(&work, i));
         }
-        work.read(job)?;
+        match work.finish(i, job, &needs) {
+            Ok(true) => {}
+            Ok(false) => return Ok(stopped(&work, i)),
+            Err(error) => {
+                let failure = Failure { run: job.key(), message: error.to_string() };
+                work.watcher.warned(&format!("{}: {}", failure.run, failure.message));
+                failed.push(failure);
+            }
+        }
     }
-    for target in left {
-        reports.push(work.report(target)?);
+    for need in left {
+        if work.watcher.wants_stop() {
+            return Ok(stopped(&work, jobs.len()));
+        }
+        reports.push(work.report(need.target)?);
     }
-    ledger::write(options)?;
+    ledger::write(options, work.watcher)?;
     reports.sort_by_key(|report| report.target);
-    Ok(Ended::Done(reports))
+    Ok(if failed.is_empty() { Ended::Done(reports) } else { Ended::Incomplete { reports, failed } })
 }
 
 fn check(options: &Options) -> Result<()> {
@@ -175,19 +205,25 @@ fn shows_none(options: &Options, target: Target) -> bool {
     target != Target::Datasets && variants(target, options).is_empty()
 }
 
-/// Every model the targets need whose data are here, each once; the first seed of all before the
-/// second, so that a whole picture comes early.
-fn schedule(options: &Options) -> Result<Vec<TrainingJob>> {
-    let mut jobs: Vec<TrainingJob> = Vec::new();
-    for target in &options.targets {
-        for job in available(options, *target)? {
-            if !jobs.iter().any(|other| other.key() == job.key()) {
-                jobs.push(job);
-            }
-        }
-    }
+/// A target and the models that it is made of.
+struct Need {
+    target: Target,
+    jobs: Vec<TrainingJob>,
+}
+
+fn needs(options: &Options) -> Result<Vec<Need>> {
+    let of = |&target: &Target| Ok(Need { target, jobs: available(options, target)? });
+    options.targets.iter().map(of).collect()
+}
+
+/// Every model that is needed, each once; the first seed of all before the second, so that a whole
+/// picture comes early.
+fn schedule(needs: &[Need]) -> Vec<TrainingJob> {
+    let mut seen = BTreeSet::new();
+    let all = needs.iter().flat_map(|need| &need.jobs);
+    let mut jobs: Vec<TrainingJob> = all.filter(|job| seen.insert(job.key())).cloned().collect();
     jobs.sort_by_key(|job| job.plan().seed());
-    Ok(jobs)
+    jobs
 }
 
 /// The models of a target whose data are here, or whose records say all that it shows.
@@ -212,15 +248,13 @@ fn missing(options: &Options, name: &str) -> Option<Missing> {
 }
 
 /// Whether a job need not be trained for any of the targets.
-fn is_trained(options: &Options, job: &TrainingJob) -> Result<bool> {
-    let mut for_embedding = false;
-    for target in options.targets.iter().filter(|target| target.shows_embeddings()) {
-        for_embedding |= available(options, *target)?.contains(job);
-    }
-    trained::is_known(options, job, for_embedding)
+fn is_trained(options: &Options, needs: &[Need], job: &TrainingJob) -> Result<bool> {
+    let shows_it = |need: &Need| need.target.shows_embeddings() && need.jobs.contains(job);
+    trained::is_known(options, job, needs.iter().any(shows_it))
 }
 
-/// The graph at hand. Jobs come in the order of data sets, so one is enough.
+/// The graph at hand: one, because large ones need not fit together. Neighbours in the plan mostly
+/// share it.
 struct Graphs {
     folders: Vec<PathBuf>,
     loaded: Option<Rc<Graph>>,
@@ -231,7 +265,7 @@ impl Graphs {
         if let Some(graph) = self.loaded.as_ref().filter(|graph| graph.name() == name) {
             return Ok(Rc::clone(graph));
         }
-        // Free the old one first: two large graphs need not fit.
+        // Free the old one first.
         self.loaded = None;
         let graph = Rc::new(data::load(name, &self.folders)?);
         self.loaded = Some(Rc::clone(&graph));
@@ -251,6 +285,17 @@ pub(super) struct Work<'a> {
 impl Work<'_> {
     pub(super) fn graph(&mut self, name: &str) -> Result<Rc<Graph>> {
         self.graphs.get(name)
+    }
+
+    /// Trains a job unless it is trained, and reads it; `false` if the watcher stopped it.
+    fn finish(&mut self, index: usize, job: &TrainingJob, needs: &[Need]) -> Result<bool> {
+        // Another process may have trained it since the plan was made.
+        let untrained = !self.options.report_only && !is_trained(self.options, needs, job)?;
+        if untrained && !self.train(index, job)? {
+            return Ok(false);
+        }
+        self.read(job)?;
+        Ok(true)
     }
 
     /// Trains a job to its end; `false` if the watcher stopped it.
@@ -297,13 +342,11 @@ impl Work<'_> {
     }
 
     /// Reports the targets that need no further run.
-    fn report_ready(&mut self, left: &mut Vec<Target>, reports: &mut Vec<Report>) -> Result<()> {
-        for target in left.clone() {
-            let jobs = available(self.options, target)?;
-            if jobs.iter().all(|job| self.results.contains_key(&job.key())) {
-                reports.push(self.report(target)?);
-                left.retain(|other| *other != target);
-            }
+    fn report_ready(&mut self, left: &mut Vec<&Need>, reports: &mut Vec<Report>) -> Result<()> {
+        let is_read = |job: &TrainingJob| self.results.contains_key(&job.key());
+        let ready: Vec<&Need> = left.extract_if(.., |need| need.jobs.iter().all(is_read)).collect();
+        for need in ready {
+            reports.push(self.report(need.target)?);
         }
         Ok(())
     }
@@ -315,25 +358,12 @@ impl Work<'_> {
             self.add_dataset(&mut report, dataset)?;
         }
         report.paired = paired(target, &report.rows);
-        report.notes = self.remarks(&report.rows);
+        report.notes = remarks(&report.rows);
         charts::add(self.options, &mut report)?;
         render::write(self.options, &report)?;
-        ledger::write(self.options)?;
+        ledger::write(self.options, self.watcher)?;
         self.watcher.reported(&report);
         Ok(report)
-    }
-
-    /// What must be known of the runs behind the rows, each remark once.
-    fn remarks(&self, rows: &[Row]) -> Vec<String> {
-        let keys: BTreeSet<&String> =
-            rows.iter().flat_map(|row| row.runs.iter().map(|run| &run.key)).collect();
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for remark in keys.iter().filter_map(|key| self.results.get(*key)?.record.remark.as_deref())
-        {
-            *counts.entry(remark).or_default() += 1;
-        }
-        let of = keys.len();
-        counts.iter().map(|(remark, count)| format!("{count} of {of} runs: {remark}")).collect()
     }
 
     /// The records of the jobs that are begun and not finished, as far as they came.

@@ -78,7 +78,10 @@ impl TrainingJob {
         let mut preset = Config::new();
         preset.flag("method", variant.method.name());
         let preset_temperature = preset.resolve(dataset)?.temperature;
-        Ok(Self { dataset, plan, settings: options.settings.clone(), preset_temperature })
+        let precision = plan.precision;
+        let job = Self { dataset, plan, settings: options.settings.clone(), preset_temperature };
+        // One model has one name, whether its precision was set, left to the machine or to us.
+        Ok(job.in_precision(precision))
     }
 
     /// The data set's name.
@@ -252,9 +255,7 @@ pub(super) fn jobs_of(
     let short = (target == Target::Temperature).then_some(SHORT_EPOCHS);
     let epochs = options.epochs.or(short);
     let mut jobs = Vec::new();
-    let wanted =
-        |variant: &Variant| options.methods.is_empty() || options.methods.contains(&variant.method);
-    for variant in variants(target, options).into_iter().filter(wanted) {
+    for variant in variants(target, options) {
         for seed in 1..=options.seeds {
             jobs.push(TrainingJob::new(options, dataset, variant, seed, epochs)?);
         }
@@ -270,18 +271,14 @@ pub(super) fn variants(target: Target, options: &Options) -> Vec<Variant> {
 }
 
 fn all_variants(target: Target, options: &Options) -> Vec<Variant> {
-    let plain = |method| Variant { method, objective: Objective::Paper, temperature: None };
-    let blnn = |temperature: Option<f64>| {
-        let of =
-            move |&objective: &Objective| Variant { objective, temperature, ..plain(Method::Blnn) };
+    let forms = |method: Method, temperature: Option<f64>| {
+        let of = move |&objective: &Objective| Variant { method, objective, temperature };
         options.objectives.iter().map(of).collect::<Vec<_>>()
     };
-    let bgrl = vec![plain(Method::Bgrl)];
-    let ablation = |method: Method| {
-        let of = move |&objective: &Objective| Variant { objective, ..plain(method) };
-        options.objectives.iter().map(of).collect::<Vec<_>>()
-    };
-    let ablations = [ablation(Method::BgrlNoisy), ablation(Method::BgrlClean)].concat();
+    let blnn = |temperature| forms(Method::Blnn, temperature);
+    let bgrl =
+        vec![Variant { method: Method::Bgrl, objective: Objective::Paper, temperature: None }];
+    let ablations = [forms(Method::BgrlNoisy, None), forms(Method::BgrlClean, None)].concat();
     match target {
         Target::Datasets => vec![],
         Target::Classification | Target::Clustering | Target::Similarity | Target::Map => {
@@ -374,6 +371,8 @@ mod tests {
         let bf16 = jobs_of(&options, Target::CaseStudy, "photo").unwrap().remove(0);
         assert_eq!(plain.in_precision(Precision::Bf16), bf16);
         assert_eq!(bf16.in_precision(Precision::F32), plain);
+        options.settings = vec!["precision = f32".into()];
+        assert_eq!(jobs_of(&options, Target::CaseStudy, "photo").unwrap()[0], plain);
     }
 
     #[test]

@@ -34,14 +34,12 @@ pub(super) fn add(
     let graph = work.graph(dataset)?;
     let raw = raw_row(work, &graph)?;
     let mut found = vec![raw];
-    let mut mapped = work.results.clone();
-    mapped.retain(|_, run| run.embedding.is_some());
-    found.append(&mut rows(report.target, jobs, &mapped, &BTreeMap::new()));
+    found.append(&mut rows(report.target, jobs, &work.results, &BTreeMap::new()));
     let maps = work.options.out.join("maps");
     std::fs::create_dir_all(&maps).map_err(|e| crate::error::Error::io("create", &maps, e))?;
-    let features = dense(graph.features());
     let file = maps.join(format!("{dataset}-raw.npy"));
-    let points = map_of(work, &file, &graph.fingerprint(), || Ok(features))?;
+    let features = || Ok(dense(graph.features()));
+    let points = map_of(work, &file, &graph.fingerprint(), features)?;
     picture(work, report, &graph, &found[0], &points)?;
     for job in jobs.iter().filter(|job| job.plan().seed() == 1) {
         let run = work.results.get(&job.key());

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 
 use crate::plan::{Method, Objective};
 
-pub use execute::{Ended, Watcher, reproduce};
+pub use execute::{Ended, Failure, Watcher, reproduce};
 pub use job::{SHORT_EPOCHS, TrainingJob, dataset_names};
 pub use record::{Best, RunRecord};
 pub use render::{markdown, text};

@@ -13,11 +13,14 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::Precision;
 use crate::published::Metric;
-use crate::train::same_config;
+use crate::train::config_difference;
 
 use super::Options;
 use super::job::TrainingJob;
 use super::trained::{OverTime, TrainedBy, write_json};
+
+/// The name of the accuracy by the split protocol of the paper's text.
+pub(super) const PAPER_SPLIT: &str = "accuracy_paper_split";
 
 /// The scores of one run, finished or not, with all it takes to train it again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,9 +69,9 @@ impl RunRecord {
         last: Option<BTreeMap<String, f64>>,
     ) -> Self {
         let every = over_time.first().map_or(job.plan().epochs, |first| first.0);
-        let best = Metric::ALL
-            .into_iter()
-            .filter_map(|metric| Some((metric.key().to_owned(), best_of(&over_time, metric)?)));
+        let best = Metric::ALL.into_iter().filter_map(|metric| {
+            Some((metric.key().to_owned(), best_of(&over_time, metric.key())?))
+        });
         Self {
             key: job.key(),
             command: job.command(every),
@@ -87,6 +90,11 @@ impl RunRecord {
         self.last.is_some()
     }
 
+    /// The best accuracy by the split protocol of the paper's text, where all evaluations were kept.
+    pub(super) fn best_paper_split(&self) -> Option<Best> {
+        best_of(&self.over_time, PAPER_SPLIT)
+    }
+
     /// How far the run came: whether it is finished, and the epoch it was scored at last.
     fn progress(&self) -> (bool, usize) {
         (self.is_finished(), self.over_time.last().map_or(0, |last| last.0))
@@ -98,17 +106,23 @@ impl RunRecord {
         Precision::ALL.into_iter().find(is_mine).filter(|mine| *mine != job.plan().precision())
     }
 
-    fn has_scores_of(&self, other: &Self) -> bool {
+    /// Whether the record stays where that of another run by the same name could take its place: a
+    /// finished one always, or the tables would change with whoever trains the model again.
+    fn stays_before(&self, other: &Self) -> bool {
+        self.is_finished() || self.has_scores_of(other) || self.progress() > other.progress()
+    }
+
+    pub(super) fn has_scores_of(&self, other: &Self) -> bool {
         (&self.over_time, &self.last) == (&other.over_time, &other.last)
     }
 }
 
 /// The best evaluation by a score; none if some evaluation did not take it.
-fn best_of(over_time: &OverTime, metric: Metric) -> Option<Best> {
+fn best_of(over_time: &OverTime, score: &str) -> Option<Best> {
+    let spread = format!("{score}_std");
     let best = |(epoch, scores): &(usize, BTreeMap<String, f64>)| {
-        let spread = scores.get("accuracy_std").filter(|_| metric == Metric::Accuracy);
-        let score = *scores.get(metric.key())?;
-        Some(Best { epoch: *epoch, score, split_std: spread.copied() })
+        let (score, split_std) = (*scores.get(score)?, scores.get(&spread).copied());
+        Some(Best { epoch: *epoch, score, split_std })
     };
     let scored: Option<Vec<Best>> = over_time.iter().map(best).collect();
     // The first of equals.
@@ -161,8 +175,10 @@ pub(super) fn of_run(options: &Options, job: &TrainingJob) -> Result<Option<RunR
             return fault(ErrorKind::Parse, message);
         }
     };
-    if let Err(e) = same_config(&record.config, job.plan()) {
-        let message = format!("the record is of another run: {e}, or with other --records");
+    if let Some(difference) = config_difference(&record.config, job.plan()) {
+        let message = format!(
+            "the record is of another run, {difference}; remove it, or choose other --records"
+        );
         return fault(ErrorKind::Config, message);
     }
     same_cadence(options, job, &record).map_err(|e| e.at(path.display()))?;
@@ -186,17 +202,15 @@ fn same_cadence(options: &Options, job: &TrainingJob, record: &RunRecord) -> Res
     Err(Error::new(ErrorKind::Config, message))
 }
 
-/// Writes a record, unless there is one of a run that came further. A remark stays with its scores.
-pub(super) fn keep(options: &Options, job: &TrainingJob, record: &RunRecord) -> Result<()> {
-    let before = of_run(options, job)?;
-    let is_kept =
-        |before: &RunRecord| before.has_scores_of(record) || before.progress() > record.progress();
-    if before.as_ref().is_some_and(is_kept) {
-        return Ok(());
+/// Writes a record, unless there is one that stays. Returns the one that is there now.
+pub(super) fn keep(options: &Options, job: &TrainingJob, record: RunRecord) -> Result<RunRecord> {
+    if let Some(before) = of_run(options, job)?.filter(|before| before.stays_before(&record)) {
+        return Ok(before);
     }
     let folder = folder(options);
     fs::create_dir_all(&folder).map_err(|e| Error::io("create", &folder, e))?;
-    write_json(&path_of(options, job), record)
+    write_json(&path_of(options, job), &record)?;
+    Ok(record)
 }
 
 #[cfg(test)]
@@ -238,19 +252,21 @@ mod tests {
         let stages = [(one.clone(), false), (two.clone(), false), (two.clone(), true)];
         for (over_time, finished) in stages {
             let (job, record) = record(&options, over_time, finished);
-            keep(&options, &job, &record).unwrap();
+            assert_eq!(keep(&options, &job, record.clone()).unwrap(), record);
             assert_eq!(find(&options, &job).unwrap(), Some(record));
         }
-        for (over_time, finished) in [(one, false), (two.clone(), false)] {
+        let retrained = vec![scored(10, 80.0), scored(20, 99.0)];
+        for (over_time, finished) in [(one, false), (two.clone(), false), (retrained, true)] {
             let (job, record) = record(&options, over_time, finished);
-            keep(&options, &job, &record).unwrap();
-            assert!(find(&options, &job).unwrap().unwrap().is_finished());
+            let stands = keep(&options, &job, record).unwrap();
+            assert_eq!(stands.over_time, two);
+            assert_eq!(find(&options, &job).unwrap(), Some(stands));
         }
         let (job, again) = record(&options, two, true);
         let remark = Some("What a person wrote.".to_owned());
         let remarked = RunRecord { remark, ..again.clone() };
         write_json(&path_of(&options, &job), &remarked).unwrap();
-        keep(&options, &job, &again).unwrap();
+        assert_eq!(keep(&options, &job, again).unwrap(), remarked);
         assert_eq!(find(&options, &job).unwrap(), Some(remarked));
     }
 
@@ -263,8 +279,7 @@ mod tests {
         let allowed = Options { any_precision: true, ..plain.clone() };
         let keep_scored = |options: &Options, accuracy, finished| {
             let (job, record) = record(options, vec![scored(10, accuracy)], finished);
-            keep(options, &job, &record).unwrap();
-            (job, record)
+            (job.clone(), keep(options, &job, record).unwrap())
         };
         let (_, bf16) = keep_scored(&rounded, 70.0, true);
         let (job, _) = record(&plain, vec![], false);
@@ -284,7 +299,7 @@ mod tests {
         let options = Options::new(folder.path());
         let (job, mut record) = record(&options, vec![scored(10, 80.0)], true);
         record.config = record.config.replace("learning_rate = ", "learning_rate = 1");
-        keep(&options, &job, &record).unwrap();
+        keep(&options, &job, record).unwrap();
         let error = find(&options, &job).unwrap_err().to_string();
         assert!(error.contains("learning_rate") && error.contains(&job.key()), "{error}");
     }
@@ -294,7 +309,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut options = Options::new(folder.path());
         let (job, record) = record(&options, vec![scored(10, 80.0)], true);
-        keep(&options, &job, &record).unwrap();
+        keep(&options, &job, record.clone()).unwrap();
         options.eval_every = Some(10);
         assert_eq!(find(&options, &job).unwrap().as_ref(), Some(&record));
         // Beyond the end of a run there is nothing to score.
@@ -302,7 +317,7 @@ mod tests {
         long.records = Some(folder.path().join("long"));
         let scores = record.last.clone();
         let once = RunRecord::new(&job, TrainedBy::default(), vec![scored(epochs, 80.0)], scores);
-        keep(&long, &job, &once).unwrap();
+        keep(&long, &job, once.clone()).unwrap();
         long.eval_every = Some(2 * epochs);
         assert_eq!(find(&long, &job).unwrap(), Some(once));
         options.eval_every = Some(5);

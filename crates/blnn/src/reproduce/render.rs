@@ -99,16 +99,21 @@ fn numbers(report: &Report) -> Grid {
         "τ",
         "best of evaluations",
         last,
+        "best, 1:1:8 split",
         "last, 1:1:8 split",
         "published",
         "difference",
         "last − published",
+        "last, 1:1:8 − published",
         "remark",
     ]);
     let many_metrics = report.target.metrics().len() != 1;
     for row in &report.rows {
         let difference = |ours: Option<&Aggregate>| {
             ours.and_then(|ours| ours.difference).map_or(String::new(), |d| signed(&row.metric, d))
+        };
+        let split = |ours: Option<&Aggregate>| {
+            ours.map_or(String::new(), |ours| aggregate(&row.metric, ours))
         };
         let best = row.best.is_some();
         grid.push(vec![
@@ -118,10 +123,12 @@ fn numbers(report: &Report) -> Grid {
             row.temperature.map_or(String::new(), |t| t.to_string()),
             best_cell(row),
             ours(row, row.last.as_ref()),
-            row.paper_split.as_ref().map_or(String::new(), |a| aggregate(&row.metric, a)),
+            split(row.best_paper_split.as_ref()),
+            split(row.paper_split.as_ref()),
             row.published.map_or(NONE.into(), |value| published_cell(&row.metric, value)),
             difference(row.headline()),
             difference(row.last.as_ref().filter(|_| best)),
+            difference(row.paper_split.as_ref()),
             remark(row),
         ]);
     }
@@ -187,8 +194,8 @@ fn stand_ins(row: &Row) -> impl Iterator<Item = String> {
 }
 
 /// How far a run came, and what it scored.
-fn begun(metric: &str, run: &UnderWay) -> String {
-    let (epoch, epochs) = (grouped(run.epoch), grouped(run.epochs));
+fn begun(metric: &str, UnderWay { epoch, run }: &UnderWay) -> String {
+    let (epoch, epochs) = (grouped(*epoch), grouped(run.epochs));
     let best = run.best.map_or(String::new(), |b| format!(", best so far {}", number(metric, b)));
     let precision = run.precision.as_ref().map_or(String::new(), |name| format!(" in {name}"));
     format!("seed {}{precision} at epoch {epoch} of {epochs}{best}", run.seed)
@@ -294,7 +301,7 @@ fn row_of(method: &str, from: &str, cells: impl Iterator<Item = String>) -> Vec<
     [method.to_owned(), from.to_owned()].into_iter().chain(cells).collect()
 }
 
-/// Every run behind the numbers.
+/// Every run behind the numbers, and those that are not finished.
 fn runs(report: &Report) -> Grid {
     let mut grid = Grid::new(&[
         "data set",
@@ -306,23 +313,28 @@ fn runs(report: &Report) -> Grid {
         "best",
         "at epoch",
         "last",
+        "best, 1:1:8",
         "last, 1:1:8",
         "trained by",
         "command",
     ]);
     for row in &report.rows {
-        for run in &row.runs {
+        let finished = row.runs.iter().map(|run| (run, run.epochs.to_string()));
+        let so_far = |begun: &UnderWay| format!("{} of {}", begun.epoch, begun.run.epochs);
+        let unfinished = row.under_way.iter().map(|begun| (&begun.run, so_far(begun)));
+        for (run, epochs) in finished.chain(unfinished) {
             let cell = |value: Option<f64>| value.map_or(String::new(), |v| number(&row.metric, v));
             grid.push(vec![
                 row.dataset.clone(),
                 row.method.clone(),
                 metric_label(&row.metric),
                 run.seed.to_string(),
-                run.epochs.to_string(),
+                epochs,
                 run.evaluations.to_string(),
                 cell(run.best),
                 run.best.and(run.best_epoch).map_or(String::new(), |epoch| epoch.to_string()),
                 cell(run.last),
+                cell(run.best_paper_split),
                 cell(run.paper_split),
                 trained_by(run),
                 format!("`{}`", run.command),
@@ -366,7 +378,8 @@ mod tests {
         assert_eq!(remark(&row), "seeds 1, 2 not trained yet");
         let so_far = |seed, best, precision: Option<&str>| {
             let precision = precision.map(str::to_owned);
-            UnderWay { seed, epoch: 2_500, epochs: 10_000, best, precision }
+            let run = RunRow { seed, epochs: 10_000, best, precision, ..RunRow::default() };
+            UnderWay { epoch: 2_500, run }
         };
         row.under_way = vec![so_far(3, Some(93.5), None), so_far(4, None, Some("bf16"))];
         assert_eq!(

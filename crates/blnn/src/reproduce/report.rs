@@ -83,7 +83,11 @@ pub struct Row {
     pub best: Option<Aggregate>,
     /// After the last epoch, by the published code's split protocol: the honest number.
     pub last: Option<Aggregate>,
-    /// The same by the split protocol of the paper's text.
+    /// The best of all evaluations by the split protocol of the paper's text, where all evaluations of
+    /// all runs were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_paper_split: Option<Aggregate>,
+    /// After the last epoch, by the split protocol of the paper's text.
     pub paper_split: Option<Aggregate>,
     /// The runs behind the numbers, one a seed.
     pub runs: Vec<RunRow>,
@@ -109,6 +113,7 @@ impl Row {
             published: None,
             best: None,
             last: None,
+            best_paper_split: None,
             paper_split: None,
             runs: Vec::new(),
             under_way: Vec::new(),
@@ -125,19 +130,13 @@ impl Row {
 }
 
 /// A run that is not finished, as far as it was scored.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UnderWay {
-    /// Its seed.
-    pub seed: u64,
     /// The epoch of its last evaluation.
     pub epoch: usize,
-    /// The epochs it will have.
-    pub epochs: usize,
-    /// The best of its evaluations so far, which the best of all can only exceed.
-    pub best: Option<f64>,
-    /// Its precision, where that is not the one asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub precision: Option<String>,
+    /// The run. The best of all its evaluations can only exceed its best so far.
+    #[serde(flatten)]
+    pub run: RunRow,
 }
 
 /// A score over seeds.
@@ -175,7 +174,7 @@ pub(super) fn mean_and_std(values: &[f64]) -> (f64, Option<f64>) {
 pub struct RunRow {
     /// Its seed.
     pub seed: u64,
-    /// Epochs trained.
+    /// Epochs it is trained for.
     pub epochs: usize,
     /// Its folder below `runs/`.
     pub key: String,
@@ -201,8 +200,14 @@ pub struct RunRow {
     pub best_split_std: Option<f64>,
     /// After the last epoch.
     pub last: Option<f64>,
-    /// The same by the split protocol of the paper's text.
+    /// The best of its evaluations by the split protocol of the paper's text, where they were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_paper_split: Option<f64>,
+    /// After the last epoch, by the split protocol of the paper's text.
     pub paper_split: Option<f64>,
+    /// What a reader must know of its numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
 }
 
 /// Two methods compared seed by seed; differences are first minus second.
@@ -212,7 +217,8 @@ pub struct Paired {
     pub dataset: String,
     /// What is measured.
     pub metric: String,
-    /// Which score of a run: `best`, `last` or `paper split`.
+    /// Which score of a run: `best`, `last`, and of the paper's split protocol `best, paper split` and
+    /// `paper split`.
     pub rule: String,
     /// The first method.
     pub first: String,

@@ -1,7 +1,7 @@
 //! The rows of tables: each number of the paper with our runs for it, and methods compared seed
 //! by seed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::data::{Counts, Dataset};
 use crate::eval::Comparison;
@@ -9,7 +9,7 @@ use crate::graph::Graph;
 use crate::published::{self, Metric, Value};
 
 use super::job::TrainingJob;
-use super::record::RunRecord;
+use super::record::{PAPER_SPLIT, RunRecord};
 use super::report::{
     Aggregate, Missing, Paired, Row, RunRow, SeedDifference, UnderWay, mean_and_std,
 };
@@ -27,16 +27,18 @@ pub(super) type Begun = BTreeMap<String, RunRecord>;
 enum Rule {
     Best,
     Last,
+    BestPaperSplit,
     PaperSplit,
 }
 
 impl Rule {
-    const ALL: [Self; 3] = [Self::Best, Self::Last, Self::PaperSplit];
+    const ALL: [Self; 4] = [Self::Best, Self::Last, Self::BestPaperSplit, Self::PaperSplit];
 
     fn name(self) -> &'static str {
         match self {
             Self::Best => "best",
             Self::Last => "last",
+            Self::BestPaperSplit => "best, paper split",
             Self::PaperSplit => "paper split",
         }
     }
@@ -45,6 +47,7 @@ impl Rule {
         match self {
             Self::Best => run.best,
             Self::Last => run.last,
+            Self::BestPaperSplit => run.best_paper_split,
             Self::PaperSplit => run.paper_split,
         }
     }
@@ -82,65 +85,88 @@ fn row(target: Target, metric: Metric, jobs: &[TrainingJob], results: &Results) 
     let trained = jobs.iter().filter_map(|job| results.get(&job.key()));
     // Compactness is not what anybody chooses an epoch by.
     let choosing = target != Target::Map;
-    row.runs = trained.map(|run| run_row(run, metric, choosing)).collect();
+    row.runs = trained.map(|run| run_row(&run.job, &run.record, metric, choosing)).collect();
     let aggregate = |rule: Rule| {
         let values: Vec<f64> = row.runs.iter().filter_map(|run| rule.of(run)).collect();
         Aggregate::of(&values, row.published)
     };
-    let best = aggregate(Rule::Best);
-    let (last, paper_split) = (aggregate(Rule::Last), aggregate(Rule::PaperSplit));
-    Row { best, last, paper_split, ..row }
+    let [best, last, best_paper_split, paper_split] = Rule::ALL.map(aggregate);
+    // A mean over some of the seeds would stand beside one over all of them.
+    let all_have_it = row.runs.iter().all(|run| run.best_paper_split.is_some());
+    let best_paper_split = best_paper_split.filter(|_| all_have_it);
+    Row { best, last, best_paper_split, paper_split, ..row }
 }
 
 /// Notes the seeds that have no finished run, and how far those came that were begun.
 fn add_unfinished(row: &mut Row, metric: Metric, jobs: &[TrainingJob], begun: &Begun) {
-    let is_finished = |job: &&TrainingJob| row.runs.iter().any(|run| run.key == job.key());
+    let is_finished = |job: &&TrainingJob| row.runs.iter().any(|run| run.seed == job.plan().seed());
     let (mut under_way, mut pending) = (Vec::new(), Vec::new());
     for job in jobs.iter().filter(|job| !is_finished(job)) {
-        let (seed, epochs) = (job.plan().seed(), job.plan().epochs());
         let so_far = begun.get(&job.key());
         let so_far = so_far.and_then(|record| Some((record, record.over_time.last()?.0)));
         let Some((record, epoch)) = so_far else {
-            pending.push(seed);
+            pending.push(job.plan().seed());
             continue;
         };
-        let best = record.best.get(metric.key()).map(|best| best.score);
-        let precision = other_precision(job, record);
-        under_way.push(UnderWay { seed, epoch, epochs, best, precision });
+        under_way.push(UnderWay { epoch, run: run_row(job, record, metric, true) });
     }
     (row.under_way, row.pending) = (under_way, pending);
 }
 
-fn other_precision(job: &TrainingJob, record: &RunRecord) -> Option<String> {
-    record.other_precision(job).map(|precision| precision.name().to_owned())
-}
-
 /// One run; the best of its evaluations only where an epoch is chosen by them.
-fn run_row(run: &Trained, metric: Metric, choosing: bool) -> RunRow {
-    let Trained { job, record, .. } = run;
+fn run_row(job: &TrainingJob, record: &RunRecord, metric: Metric, choosing: bool) -> RunRow {
     let best = record.best.get(metric.key()).filter(|_| choosing);
     let last = |name: &str| record.last.as_ref().and_then(|scores| scores.get(name).copied());
+    let is_split = metric == Metric::Accuracy;
+    let best_paper_split = record.best_paper_split().filter(|_| is_split && choosing);
     RunRow {
         seed: job.plan().seed(),
         epochs: job.plan().epochs(),
-        key: job.key(),
+        key: record.key.clone(),
         command: record.command.clone(),
         version: record.trained_by.version.clone(),
         commits: record.trained_by.commits.clone(),
-        precision: other_precision(job, record),
+        precision: record.other_precision(job).map(|precision| precision.name().to_owned()),
         vectors: record.trained_by.vectors.clone(),
         evaluations: record.evaluations,
         best: best.map(|best| best.score),
         best_epoch: best.map(|best| best.epoch),
         best_split_std: best.and_then(|best| best.split_std),
         last: last(metric.key()),
-        paper_split: last("accuracy_paper_split").filter(|_| metric == Metric::Accuracy),
+        best_paper_split: best_paper_split.map(|best| best.score),
+        paper_split: last(PAPER_SPLIT).filter(|_| is_split),
+        remark: record.remark.clone(),
     }
 }
 
 /// A run as one with a single score of its last embedding.
 pub(super) fn run_row_of(run: &Trained, score: f64) -> RunRow {
-    RunRow { last: Some(score), ..run_row(run, Metric::Compactness, false) }
+    let row = run_row(&run.job, &run.record, Metric::Compactness, false);
+    RunRow { last: Some(score), ..row }
+}
+
+/// What must be known of the runs behind the rows, each remark once.
+pub(super) fn remarks(rows: &[Row]) -> Vec<String> {
+    let (mut all, mut by_remark) = (BTreeSet::new(), BTreeMap::<&str, BTreeSet<_>>::new());
+    for row in rows {
+        for run in row.runs.iter().chain(row.under_way.iter().map(|begun| &begun.run)) {
+            let name = (&row.dataset, &row.method, run.seed);
+            all.insert((name, &run.key));
+            if let Some(remark) = &run.remark {
+                by_remark.entry(remark).or_default().insert((name, &run.key));
+            }
+        }
+    }
+    let in_words = |(remark, runs): (&str, BTreeSet<_>)| {
+        let only = runs.first().filter(|_| runs.len() == 1);
+        match only {
+            Some(((dataset, method, seed), _)) => {
+                format!("{dataset}, {method}, seed {seed}: {remark}")
+            }
+            None => format!("{} of {} runs: {remark}", runs.len(), all.len()),
+        }
+    };
+    by_remark.into_iter().map(in_words).collect()
 }
 
 /// Marks the rows of a data set that is not here, of which not all seeds are on record.
@@ -179,7 +205,8 @@ fn contests(target: Target) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// The methods of a target compared seed by seed, wherever both were trained with a seed.
+/// The methods of a target compared seed by seed, wherever both were trained with a seed in one
+/// precision.
 pub(super) fn paired(target: Target, rows: &[Row]) -> Vec<Paired> {
     let mut found = Vec::new();
     for first in rows {
@@ -203,7 +230,8 @@ fn compare(first: &Row, second: &Row, rule: Rule) -> Option<Paired> {
         return None;
     }
     let at_seed = |run: &RunRow| {
-        let other = second.runs.iter().find(|other| other.seed == run.seed)?;
+        let same = |other: &&RunRow| (other.seed, &other.precision) == (run.seed, &run.precision);
+        let other = second.runs.iter().find(same)?;
         let (a, b) = (rule.of(run)?, rule.of(other)?);
         Some(SeedDifference { seed: run.seed, first: a, second: b, difference: a - b })
     };
@@ -271,22 +299,7 @@ mod tests {
     use crate::data;
 
     fn run(seed: u64, best: f64) -> RunRow {
-        RunRow {
-            seed,
-            epochs: 1,
-            key: String::new(),
-            command: String::new(),
-            version: String::new(),
-            commits: vec![],
-            precision: None,
-            vectors: vec![],
-            evaluations: 1,
-            best: Some(best),
-            best_epoch: Some(1),
-            best_split_std: None,
-            last: None,
-            paper_split: None,
-        }
+        RunRow { seed, key: seed.to_string(), best: Some(best), ..RunRow::default() }
     }
 
     fn scored(method: &str, runs: Vec<RunRow>) -> Row {
@@ -305,6 +318,27 @@ mod tests {
             pairs[0].differences.iter().map(|d| (d.seed, d.difference)).collect();
         assert_eq!(seeds, [(1, -0.5), (2, 0.5)]);
         assert_eq!((pairs[0].mean, pairs[0].wins, pairs[0].p_value), (0.0, 1, Some(1.0)));
+    }
+
+    #[test]
+    fn runs_of_two_precisions_are_no_pair() {
+        let rounded = |seed| RunRow { precision: Some("bf16".into()), ..run(seed, 94.0) };
+        let blnn = scored("BLNN", vec![rounded(1), run(2, 94.0), rounded(3)]);
+        let bgrl = scored("BGRL", vec![run(1, 93.5), run(2, 93.5), rounded(3)]);
+        let pairs = paired(Target::Classification, &[bgrl, blnn]);
+        let seeds: Vec<u64> = pairs[0].differences.iter().map(|d| d.seed).collect();
+        assert_eq!(seeds, [2, 3]);
+    }
+
+    #[test]
+    fn a_remark_names_its_run_or_counts_its_runs() {
+        let remarked =
+            |seed, remark: &str| RunRow { remark: Some(remark.into()), ..run(seed, 1.0) };
+        let mut row =
+            scored("BLNN", vec![remarked(1, "odd"), remarked(2, "read back"), run(3, 1.0)]);
+        row.under_way = vec![UnderWay { epoch: 5, run: remarked(4, "read back") }];
+        let metrics = [row.clone(), Row { metric: "nmi".into(), ..row }];
+        assert_eq!(remarks(&metrics), ["photo, BLNN, seed 1: odd", "2 of 4 runs: read back"]);
     }
 
     #[test]

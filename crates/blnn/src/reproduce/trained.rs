@@ -19,7 +19,7 @@ use crate::data::{fetch, npy};
 use crate::error::{Error, ErrorKind, Result};
 use crate::eval::{ClassifyScores, EvalPlan, Protocol, evaluate};
 use crate::graph::Graph;
-use crate::run::{Record, RunFolder};
+use crate::run::{Record, RunFolder, read_records};
 use crate::train::same_config;
 
 use super::Options;
@@ -28,6 +28,10 @@ use super::record::{self, RunRecord};
 
 const PROVENANCE: &str = "provenance.json";
 const EMBEDDINGS: &str = "embeddings.npy";
+
+/// What a reader is told of a record that is not that of the run in the folder.
+const OTHER_SCORES: &str = "on record with other scores than those of the run in its folder, which \
+    pictures are made of; without the record the latter are taken";
 
 /// Scores over time: number of epochs, and scores by name.
 pub type OverTime = Vec<(usize, BTreeMap<String, f64>)>;
@@ -167,12 +171,7 @@ fn check_cadence(root: &Path, options: &Options, job: &TrainingJob) -> Result<()
 }
 
 fn metrics(root: &Path) -> Result<Vec<Record>> {
-    let path = root.join("metrics.jsonl");
-    if !path.exists() {
-        return Ok(Vec::new());
-    }
-    let text = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
-    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    read_records(&root.join("metrics.jsonl"))
 }
 
 /// Notes which program trains the run in `folder`.
@@ -207,8 +206,12 @@ pub(super) fn read(
     let root = root_of(options, job);
     let last = evaluation(&root, graph, threads)?;
     let embedding = StoredEmbedding { path: root.join(EMBEDDINGS), sha256: last.embeddings_sha256 };
-    let record = record_of(&root, job, Some(last.scores))?;
-    record::keep(options, job, &record)?;
+    let here = record_of(&root, job, Some(last.scores))?;
+    let mut record = record::keep(options, job, here.clone())?;
+    if !record.has_scores_of(&here) {
+        let remarks = record.remark.iter().map(String::as_str).chain([OTHER_SCORES]);
+        record.remark = Some(remarks.collect::<Vec<_>>().join("; "));
+    }
     Ok(Some(Trained { job: job.clone(), record, embedding: Some(embedding) }))
 }
 
@@ -216,7 +219,7 @@ pub(super) fn read(
 /// be lost at any time.
 pub(super) fn keep_record(options: &Options, job: &TrainingJob) -> Result<()> {
     let record = record_of(&root_of(options, job), job, None)?;
-    if record.evaluations > 0 { record::keep(options, job, &record) } else { Ok(()) }
+    if record.evaluations > 0 { record::keep(options, job, record).map(drop) } else { Ok(()) }
 }
 
 /// The record of the run in a folder as far as it came.
