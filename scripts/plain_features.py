@@ -6,7 +6,7 @@ writes FOLDER/adjacency.npz, features.npz (1 where a value is positive) and labe
 by their sums, as `blnn` and the published code do: what is trained then must be what is trained on GRAPH.npz itself.
 
     blnn train --edges FOLDER/adjacency.npz --nodes FOLDER/features.npz --label FOLDER/labels.npy \
-        --config configs/blnn/photo.toml --seed 1 --eval-every 250
+        --config configs/blnn/photo.toml --seed 1 --precision f32 --eval-every 250
 """
 import argparse
 import pathlib
