@@ -68,7 +68,7 @@ impl RunRecord {
         over_time: OverTime,
         last: Option<BTreeMap<String, f64>>,
     ) -> Self {
-        let every = over_time.first().map_or(job.plan().epochs, |first| first.0);
+        let every = cadence(&trained_by, &over_time).unwrap_or(job.plan().epochs);
         let best = Metric::ALL.into_iter().filter_map(|metric| {
             Some((metric.key().to_owned(), best_of(&over_time, metric.key())?))
         });
@@ -95,6 +95,11 @@ impl RunRecord {
         best_of(&self.over_time, PAPER_SPLIT)
     }
 
+    /// Epochs between evaluations, as far as that can be known.
+    pub(super) fn eval_every(&self) -> Option<usize> {
+        cadence(&self.trained_by, &self.over_time)
+    }
+
     /// How far the run came: whether it is finished, and the epoch it was scored at last.
     fn progress(&self) -> (bool, usize) {
         (self.is_finished(), self.over_time.last().map_or(0, |last| last.0))
@@ -115,6 +120,11 @@ impl RunRecord {
     pub(super) fn has_scores_of(&self, other: &Self) -> bool {
         (&self.over_time, &self.last) == (&other.over_time, &other.last)
     }
+}
+
+/// Epochs between evaluations: as noted, or until the first, which is right unless that one failed.
+fn cadence(trained_by: &TrainedBy, over_time: &OverTime) -> Option<usize> {
+    trained_by.eval_every.or_else(|| Some(over_time.first()?.0))
 }
 
 /// The best evaluation by a score; none if some evaluation did not take it.
@@ -242,6 +252,15 @@ mod tests {
         let (_, some) = record(&Options::new("out"), over_time, true);
         assert_eq!(some.best.keys().collect::<Vec<_>>(), ["accuracy"]);
         assert!(some.command.ends_with("--eval-every 10"), "{}", some.command);
+    }
+
+    #[test]
+    fn an_evaluation_that_failed_does_not_change_how_often_there_is_one() {
+        let (job, _) = record(&Options::new("out"), vec![], false);
+        let trained_by = TrainedBy { eval_every: Some(10), ..TrainedBy::default() };
+        let late = RunRecord::new(&job, trained_by, vec![scored(20, 80.0)], None);
+        assert_eq!(late.eval_every(), Some(10));
+        assert!(late.command.ends_with("--eval-every 10"), "{}", late.command);
     }
 
     #[test]

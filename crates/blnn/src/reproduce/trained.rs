@@ -36,7 +36,7 @@ const OTHER_SCORES: &str = "on record with other scores than those of the run in
 /// Scores over time: number of epochs, and scores by name.
 pub type OverTime = Vec<(usize, BTreeMap<String, f64>)>;
 
-/// Which program trained a run.
+/// Which program trained a run, and how often it scored it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrainedBy {
     /// The version of blnn.
@@ -47,6 +47,9 @@ pub struct TrainedBy {
     /// the same bits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vectors: Vec<String>,
+    /// Epochs between evaluations, where they were noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eval_every: Option<usize>,
 }
 
 /// The scores of a run's last embedding.
@@ -142,10 +145,10 @@ fn is_finished(options: &Options, job: &TrainingJob) -> Result<bool> {
 
 /// The epochs at which a run in progress is scored: as asked, as before, or by default.
 pub(super) fn cadence(root: &Path, options: &Options, job: &TrainingJob) -> Result<usize> {
-    let here = metrics(root)?.iter().find(|r| !r.scores.is_empty()).map(|r| r.epoch);
-    let recorded = record::of_run(options, job)?;
-    let recorded = recorded.and_then(|record| Some(record.over_time.first()?.0));
-    let before = here.or(recorded);
+    let noted = provenance(root)?.eval_every;
+    let first_scored = metrics(root)?.iter().find(|r| !r.scores.is_empty()).map(|r| r.epoch);
+    let recorded = record::of_run(options, job)?.and_then(|record| record.eval_every());
+    let before = noted.or(first_scored).or(recorded);
     Ok(options.eval_every.or(before).unwrap_or_else(|| job.default_cadence()))
 }
 
@@ -154,6 +157,9 @@ fn check_cadence(root: &Path, options: &Options, job: &TrainingJob) -> Result<()
     let Some(every) = options.eval_every else {
         return Ok(());
     };
+    if provenance(root)?.eval_every == Some(every) {
+        return Ok(());
+    }
     let records = metrics(root)?;
     let done = records.last().map_or(0, |r| r.epoch);
     let scored: BTreeSet<usize> =
@@ -174,11 +180,16 @@ fn metrics(root: &Path) -> Result<Vec<Record>> {
     read_records(&root.join("metrics.jsonl"))
 }
 
-/// Notes which program trains the run in `folder`.
-pub(super) fn note_provenance(folder: &RunFolder, options: &Options) -> Result<()> {
+fn provenance(root: &Path) -> Result<TrainedBy> {
+    Ok(read_json(&root.join(PROVENANCE))?.unwrap_or_default())
+}
+
+/// Notes which program trains the run in `folder`, and how often it scores it.
+pub(super) fn note_provenance(folder: &RunFolder, options: &Options, every: usize) -> Result<()> {
     let path = folder.root().join(PROVENANCE);
-    let mut provenance: TrainedBy = read_json(&path)?.unwrap_or_default();
+    let mut provenance = provenance(folder.root())?;
     provenance.version = env!("CARGO_PKG_VERSION").into();
+    provenance.eval_every = Some(every);
     let note = |noted: &mut Vec<String>, new: String| {
         if !noted.contains(&new) {
             noted.push(new);
@@ -228,7 +239,7 @@ fn record_of(
     job: &TrainingJob,
     last: Option<BTreeMap<String, f64>>,
 ) -> Result<RunRecord> {
-    let trained_by = read_json(&root.join(PROVENANCE))?.unwrap_or_default();
+    let trained_by = provenance(root)?;
     let scored = metrics(root)?.into_iter().filter(|r| !r.scores.is_empty());
     let over_time = scored.map(|r| (r.epoch, r.scores)).collect();
     Ok(RunRecord::new(job, trained_by, over_time, last))
