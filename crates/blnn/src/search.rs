@@ -55,7 +55,8 @@ impl Search {
         for i in 0..points.rows() {
             let norm = points.row(i).iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>();
             if !norm.is_finite() {
-                let message = format!("row {i} holds NaN or infinite values");
+                let message =
+                    format!("row {i} holds NaN or infinite values; replace them or drop the node");
                 return Err(Error::new(ErrorKind::Shape, message));
             }
             let scale = if norm > 0.0 { norm.sqrt().recip() } else { 0.0 };

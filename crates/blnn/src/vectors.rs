@@ -107,7 +107,8 @@ fn list_beside(path: &Path) -> Option<PathBuf> {
 
 /// The first column of the projector's metadata, which have a header if they have more columns.
 fn metadata_ids(text: &str, rows: usize) -> Vec<String> {
-    let has_header = text.lines().count() == rows + 1;
+    let has_columns = text.lines().next().is_some_and(|line| line.contains('\t'));
+    let has_header = has_columns && text.lines().count() == rows + 1;
     let first = |line: &str| line.split('\t').next().unwrap_or_default().to_owned();
     text.lines().skip(usize::from(has_header)).map(first).collect()
 }
@@ -265,6 +266,9 @@ mod tests {
             let found = ids_beside(&path, 2).unwrap().unwrap();
             assert_eq!(found, (list.clone(), vec!["a".to_owned(), "b".to_owned()]));
         }
+        // One column has no header, so these are the ids of others.
+        fs::write(&list, "a\nb\nc\n").unwrap();
+        assert!(ids_beside(&path, 2).unwrap_err().to_string().contains("3 ids for 2"));
     }
 
     fn npz(members: &[(&str, Vec<u8>)]) -> Vec<u8> {

@@ -330,11 +330,16 @@ impl Inspect<'_> {
     fn info(&self, name: Option<&str>, data_dir: Option<&Path>) -> Result<()> {
         let graph = self.own.load(name, data_dir, &Threads::new(0))?.graph;
         let dataset = name.and_then(data::find);
-        if let Some(dataset) = dataset.filter(|_| self.verify)
-            && let Some(path) = dataset.locate(self.folders)
-        {
-            dataset.verify(&path)?;
-            progress_line(&format!("{}: {}", path.display(), checked(dataset)));
+        let file = dataset.and_then(|dataset| Some((dataset, dataset.locate(self.folders)?)));
+        match file.filter(|_| self.verify) {
+            Some((dataset, path)) => {
+                dataset.verify(&path)?;
+                progress_line(&format!("{}: {}", path.display(), checked(dataset)));
+            }
+            None if self.verify => {
+                progress_line("nothing to verify: this graph has no published file");
+            }
+            None => {}
         }
         let info = Info::new(&graph, dataset.and_then(|dataset| dataset.paper.as_ref()));
         match self.format {

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::ensure;
-use blnn::Splits;
 use blnn::data::own::{ColumnNames, Encoding, Rule};
 use blnn::eval::{EvalPlan, Progress, Protocol, Scores, Task, evaluate};
 use blnn::vectors::{self, Vectors};
+use blnn::{ErrorKind, Splits};
 use blnn_kernels::Threads;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -75,21 +75,21 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_delimiter = ',')]
     tasks: Vec<Task>,
 
-    /// Number of random splits of the classification
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    splits: usize,
+    /// Number of random splits of the classification [default: 20]
+    #[arg(long, value_name = "N")]
+    splits: Option<usize>,
 
     /// Number of repetitions of the clustering
     #[arg(long, value_name = "N", default_value_t = 10)]
     repeats: usize,
 
-    /// How to split and choose the penalty: published-code, paper or both
+    /// How to split and choose the penalty: published-code, paper or both [default: published-code]
     ///
     /// published-code: 20 % of the nodes train, the penalty is chosen by five halvings of them, 80 %
     /// test; what the authors' code does. paper: 10 % train, 10 % choose the penalty, 80 % test;
     /// what the paper's text says.
-    #[arg(long, default_value = "published-code")]
-    protocol: Protocol,
+    #[arg(long)]
+    protocol: Option<Protocol>,
 
     /// Where all random numbers come from; 1 gives the reference's splits
     #[arg(long, default_value_t = 1)]
@@ -140,16 +140,27 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<ExitCode> {
 
 /// What is scored: the tasks that were asked for, or all that the labels allow.
 fn plan(args: &EvalArgs, nodes: &Nodes, placed: &Placed) -> blnn::Result<EvalPlan> {
+    let default = EvalPlan::default();
     let mut plan = EvalPlan {
         tasks: if args.tasks.is_empty() { Task::ALL.to_vec() } else { args.tasks.clone() },
-        splits: args.splits,
+        splits: args.splits.unwrap_or(default.splits),
         repeats: args.repeats,
-        protocol: args.protocol,
+        protocol: args.protocol.unwrap_or(default.protocol),
         seed: args.seed,
     };
     let (labels, splits) = (&placed.labels, nodes.splits.as_ref());
+    if splits.is_some() && (args.splits.is_some() || args.protocol.is_some()) {
+        note(format_args!(
+            "{}: is classified on its own splits: --splits and --protocol are not used",
+            args.labels
+        ));
+    }
     let named = |place: usize| nodes.words(placed.nodes[place]);
-    let located = |error: blnn::Error| error.at(&args.labels);
+    let located = |error: blnn::Error| match error.kind() {
+        // A setting is no fault of the labels.
+        ErrorKind::Config => error,
+        _ => error.at(&args.labels),
+    };
     if args.tasks.is_empty() {
         for fault in keep_possible(&mut plan, labels, splits, &named).map_err(located)? {
             note(format_args!("{}: not scored: {fault}", args.labels));
@@ -188,9 +199,8 @@ fn read_embeddings(args: &EvalArgs, nodes: &Nodes) -> anyhow::Result<Vec<(String
     let paths = [Some(&args.embeddings), args.other.as_ref()].into_iter().flatten();
     let files = paths.map(read).collect::<anyhow::Result<Vec<_>>>()?;
     if let [(first, a), (second, b)] = &files[..] {
-        let differ = a.ids.is_some() && b.ids.is_some() && a.ids != b.ids;
         ensure!(
-            !(differ && nodes.are_unnamed()),
+            nodes.fit_both([(Path::new(first), a), (Path::new(second), b)])?,
             "{first} and {second} have different ids, or in another order, and labels in a vector \
              fit one order only; give --labels a table with ids or a graph"
         );

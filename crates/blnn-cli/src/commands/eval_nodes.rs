@@ -78,9 +78,18 @@ impl Nodes {
         Ok(Self { labels, splits: graph.splits().cloned(), ids, classes })
     }
 
-    /// Whether nothing but their order tells which label belongs to which node.
-    pub(super) fn are_unnamed(&self) -> bool {
-        matches!(self.ids, Ids::None)
+    /// Whether the labels can belong to the rows of two files at once. Those of a vector know no ids
+    /// but numbers: two files with other ids, or in another order, do not fit them both.
+    pub(super) fn fit_both(&self, files: [(&Path, &Vectors); 2]) -> anyhow::Result<bool> {
+        if !matches!(self.ids, Ids::None) {
+            return Ok(true);
+        }
+        let [first, second] = files.map(|(path, vectors)| Found::of(path, vectors));
+        let (Some(first), Some(second)) = (first?, second?) else {
+            return Ok(true);
+        };
+        let are_numbers = |found: &Found<'_>| numbers_from_zero(&found.ids).is_some();
+        Ok(first.ids == second.ids || are_numbers(&first) && are_numbers(&second))
     }
 
     /// What a labelled node and its class are called: the class comes first.
@@ -100,7 +109,8 @@ impl Nodes {
         let (count, total) = (vectors.matrix.rows(), self.labels.len());
         let Some(rows) = self.rows_by_id(path, &vectors)? else {
             ensure!(count == total, "{name}: {count} embeddings but {total} labels");
-            return Ok(self.labelled(vectors.matrix, &(0..count).map(Some).collect::<Vec<_>>()));
+            let rows: Vec<_> = (0..count).map(Some).collect();
+            return self.labelled(path, vectors.matrix, &rows);
         };
         let missing = rows.iter().filter(|row| row.is_none()).count();
         ensure!(
@@ -109,7 +119,7 @@ impl Nodes {
              them all"
         );
         self.tell_missing(path, &rows);
-        Ok(self.labelled(vectors.matrix, &rows))
+        self.labelled(path, vectors.matrix, &rows)
     }
 
     /// Says how many classes cannot be used, because their nodes have no embedding.
@@ -124,10 +134,16 @@ impl Nodes {
     }
 
     /// The rows of those nodes that have both an embedding and a class; `rows` has one entry a node.
-    fn labelled(&self, matrix: Matrix, rows: &[Option<usize>]) -> Placed {
+    fn labelled(
+        &self,
+        path: &Path,
+        matrix: Matrix,
+        rows: &[Option<usize>],
+    ) -> anyhow::Result<Placed> {
         let (mut nodes, mut wanted, mut labels) = (Vec::new(), Vec::new(), Vec::new());
         for (node, row) in rows.iter().enumerate() {
             if let (Some(row), Some(label)) = (row, self.labels[node]) {
+                self.check_row(path, &matrix, *row, node)?;
                 nodes.push(node);
                 wanted.push(*row);
                 labels.push(label);
@@ -141,7 +157,27 @@ impl Nodes {
         }
         let in_order = wanted.len() == matrix.rows() && wanted.is_sorted();
         let embeddings = if in_order { matrix } else { take_rows(&matrix, &wanted) };
-        Placed { embeddings, labels, nodes }
+        Ok(Placed { embeddings, labels, nodes })
+    }
+
+    /// Refuses a row that cannot be scored. Later it would have another number.
+    fn check_row(
+        &self,
+        path: &Path,
+        matrix: &Matrix,
+        row: usize,
+        node: usize,
+    ) -> anyhow::Result<()> {
+        let values = matrix.row(row);
+        let fault = if values.iter().any(|v| !v.is_finite()) {
+            "holds NaN or infinite values; replace them or drop the node"
+        } else if values.iter().all(|&v| v == 0.0) {
+            "is all zeros, so it has no direction; drop the node"
+        } else {
+            return Ok(());
+        };
+        let ([_, id], row, count) = (self.words(node), row + 1, matrix.rows());
+        bail!("{}: row {row} of {count} (node {id}) {fault}", path.display())
     }
 
     /// The row of each node, found by the ids in the file or beside it; none if rows are to be

@@ -208,6 +208,13 @@ fn interval(s: &Summary) -> String {
 
 fn compared(out: &mut impl Write, key: &str, c: &Comparison) -> io::Result<()> {
     let name = if key == "classify" { "classify" } else { "classify (paper)" };
+    if let [difference] = c.differences[..] {
+        return writeln!(
+            out,
+            "{name}, first minus second on one split: {difference:+.2} points; one split does not tell \
+             whether that is chance"
+        );
+    }
     writeln!(
         out,
         "{name}, first minus second over {} splits: {:+.2} ± {:.2} points, 95 % interval {:+.2} to {:+.2}; \

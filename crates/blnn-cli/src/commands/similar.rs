@@ -49,7 +49,10 @@ pub(crate) fn run(args: &SimilarArgs) -> anyhow::Result<ExitCode> {
     let Named { embeddings, ids, place } = read(&args.run)?;
     let rows = rows_of(&args.nodes, &ids)
         .map_err(|unknown| anyhow::anyhow!("{unknown} All ids are in {}", shell_word(&place)))?;
-    let search = Search::new(&embeddings)?;
+    let search = Search::new(&embeddings).map_err(|error| error.at(args.run.display()))?;
+    for &row in &rows {
+        tell_doubts(row, &embeddings, &ids, &place);
+    }
     let mut out = io::stdout().lock();
     for (at, &row) in rows.iter().enumerate() {
         let near = search.of(row, args.k as usize);
@@ -64,6 +67,19 @@ pub(crate) fn run(args: &SimilarArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says why an answer for a row may not be what was asked for.
+fn tell_doubts(row: usize, embeddings: &Matrix, ids: &[String], place: &Path) {
+    let id = &ids[row];
+    if embeddings.row(row).iter().all(|&value| value == 0.0) {
+        note(format_args!("warning: `{id}` is all zeros: nothing is similar to it"));
+    }
+    let again = ids.iter().filter(|other| *other == id).count() - 1;
+    if again > 0 {
+        let place = place.display();
+        note(format_args!("warning: {place} has `{id}` {again} more times; the first is taken"));
+    }
 }
 
 /// Embeddings, the id of each row, and the file that has the ids.
@@ -92,12 +108,11 @@ fn read_file(path: &Path) -> blnn::Result<Named> {
         note(format_args!("{}: {told}", path.display()));
     }
     let embeddings = found.matrix;
-    let (place, ids) = match (found.ids, vectors::ids_beside(path, embeddings.rows())?) {
-        (Some(ids), _) => (path.to_owned(), ids),
-        (None, Some(beside)) => beside,
-        (None, None) => {
-            (path.to_owned(), (0..embeddings.rows()).map(|row| row.to_string()).collect())
-        }
+    let numbers = || (0..embeddings.rows()).map(|row| row.to_string()).collect();
+    let (place, ids) = match found.ids {
+        Some(ids) => (path.to_owned(), ids),
+        None => vectors::ids_beside(path, embeddings.rows())?
+            .unwrap_or_else(|| (path.to_owned(), numbers())),
     };
     Ok(Named { embeddings, ids, place })
 }

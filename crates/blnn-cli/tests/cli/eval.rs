@@ -140,7 +140,7 @@ fn bad_files_are_named_with_their_fault() {
     .unwrap();
     for (arguments, fault) in [
         (["short.npy", "labels.npy"], "short.npy: 3 embeddings but 80 labels"),
-        (["hole.npy", "labels.npy"], "hole.npy: row 5 of the embeddings holds NaN"),
+        (["hole.npy", "labels.npy"], "hole.npy: row 6 of 80 (node 5) holds NaN"),
         (["text.npy", "labels.npy"], "text.npy: "),
         (["none.npy", "labels.npy"], "none.npy"),
         (["good.npy", "good.npy"], "good.npy: labels have 2 axes, a vector has 1"),
@@ -441,6 +441,26 @@ fn ids_that_number_the_labels_of_a_vector_are_matched() {
     let lines: Vec<String> = order.iter().map(usize::to_string).collect();
     write("node_ids.txt", lines.join("\n"));
     assert!(note("rows.npy").contains("node_ids.txt: rows are matched by id"));
+}
+
+/// Ids beside two arrays say that one of them is not in the order of the labels.
+#[test]
+fn names_beside_two_arrays_must_agree_for_a_vector_of_labels() {
+    let folder = folder();
+    let names: Vec<String> = (0..80).map(|i| format!("n{i}")).collect();
+    let turned: Vec<String> = names.iter().rev().cloned().collect();
+    for (run, ids) in [("one", &names), ("two", &turned)] {
+        let run = folder.path().join(run);
+        fs::create_dir(&run).unwrap();
+        let file = &mut File::create(run.join("embeddings.npy")).unwrap();
+        npy::write_f32_matrix(file, &embeddings(0.2)).unwrap();
+        fs::write(run.join("node_ids.txt"), ids.join("\n")).unwrap();
+    }
+    let files = ["one/embeddings.npy", "two/embeddings.npy", "--labels", "labels.npy"];
+    let said = refusal(&mut eval(folder.path(), &files));
+    assert!(said.contains("labels in a vector fit one order only"), "{said}");
+    fs::write(folder.path().join("two/node_ids.txt"), names.join("\n")).unwrap();
+    assert_eq!(finish(&mut eval(folder.path(), &files)).0, 0);
 }
 
 #[test]

@@ -203,8 +203,11 @@ impl CaseStudy<'_> {
             if length > 0.0 { dot(anchor, j) / length } else { 0.0 }
         };
         let neighbours = self.graph.adjacency().row(anchor).iter();
+        let cosines: Vec<f64> = neighbours.map(|&j| cosine(j as usize)).collect();
+        // Without the largest taken off, a low temperature overflows.
+        let largest = cosines.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let raw: Vec<f64> =
-            neighbours.map(|&j| (cosine(j as usize) / self.temperature).exp()).collect();
+            cosines.iter().map(|c| ((c - largest) / self.temperature).exp()).collect();
         let total: f64 = raw.iter().sum();
         raw.iter().map(|w| (w / total) as f32).collect()
     }

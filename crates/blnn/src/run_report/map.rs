@@ -111,6 +111,8 @@ fn colourings(
     let count = class.as_ref().and_then(|c| c.categories.as_ref()).map_or(CLUSTERS, Vec::len);
     // Nodes without a class are no class of their own.
     let count = count - usize::from(graph.is_some_and(|graph| graph.without_label() > 0));
+    // As many clusters as nodes would say nothing, and take hours to find.
+    let count = if 2 * count > matrix.rows() { CLUSTERS } else { count };
     let cluster = clusters(matrix, count.min(matrix.rows()), threads);
     [class, cluster, degree].into_iter().flatten().collect()
 }

@@ -10,7 +10,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescPtr;
 
 use super::names::{Candidate, Roles, told};
-use super::{Vectors, check_ids, parse};
+use super::{VECTOR_NAMES, Vectors, check_ids, parse};
 use crate::error::Result;
 use crate::guarded::guarded;
 
@@ -61,10 +61,13 @@ impl Layout {
         let free = |place: &usize| roles.is_free(*place);
         let texts = || (0..columns.len()).filter(free).find(|&place| is_text(&columns[place]));
         let ids = roles.ids.or_else(texts);
-        let list = columns.iter().position(|c| c.max_rep_level() == 1 && is_float(c));
-        if let Some(place) = list {
+        let is_list = |c: &ColumnDescPtr| c.max_rep_level() == 1 && is_float(c);
+        let lists = (0..columns.len()).filter(|&place| is_list(&columns[place]));
+        if let Some((place, others)) = one_list(columns, &lists.collect::<Vec<_>>())? {
             // Nobody takes the columns beside a list for dimensions.
-            return Ok(Self { vectors: vec![place], lists: true, ids, left_out: Vec::new() });
+            let told = |place| told(place, top_name(&columns[place]), "another list");
+            let left_out = others.into_iter().map(told).collect();
+            return Ok(Self { vectors: vec![place], lists: true, ids, left_out });
         }
         let is_number = |place: &usize| is_flat(&columns[*place]) && is_float(&columns[*place]);
         let (vectors, others): (Vec<usize>, Vec<usize>) =
@@ -80,6 +83,27 @@ impl Layout {
         let others = others.map(|place| told(place, top_name(&columns[place]), "not of floats"));
         let left_out = roles.told.iter().cloned().chain(others).collect();
         Ok(Self { vectors, lists: false, ids, left_out })
+    }
+}
+
+/// Which of the columns of lists holds the vectors, and the others: the only one, or the only one
+/// that is called so.
+fn one_list(columns: &[ColumnDescPtr], lists: &[usize]) -> Result<Option<(usize, Vec<usize>)>> {
+    let is_named = |place: &&usize| VECTOR_NAMES.contains(&top_name(&columns[**place]));
+    let named: Vec<usize> = lists.iter().filter(is_named).copied().collect();
+    match (lists, named.as_slice()) {
+        ([], _) => Ok(None),
+        ([only], _) | (_, [only]) => {
+            let others = lists.iter().copied().filter(|place| place != only).collect();
+            Ok(Some((*only, others)))
+        }
+        _ => {
+            let names: Vec<&str> = lists.iter().map(|&place| top_name(&columns[place])).collect();
+            Err(parse(format!(
+                "has lists of floats in {}; call that of the vectors `embedding`, and no other",
+                names.join(", ")
+            )))
+        }
     }
 }
 
@@ -235,6 +259,7 @@ mod tests {
     use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;
+    use parquet::schema::types::SchemaDescriptor;
     use std::sync::Arc;
 
     /// A file with integers, texts `t` and numbers `x`, `y`, as a data frame is saved.
@@ -295,6 +320,22 @@ mod tests {
         assert_eq!((found.matrix.data(), found.ids), (&[2.0, -1.0][..], None));
         let told = ["`x` (called as the classes are)", "`label` (called as the classes are)"];
         assert_eq!(found.left_out, [&told[..], &["`n` (not of floats)"]].concat());
+    }
+
+    #[test]
+    fn of_several_lists_the_one_that_is_called_so_is_taken() {
+        let layout = |[a, b]: [&str; 2]| {
+            let schema = format!("message m {{ repeated float {a}; repeated double {b}; }}");
+            let schema = SchemaDescriptor::new(Arc::new(parse_message_type(&schema).unwrap()));
+            Layout::find(schema.columns(), None)
+        };
+        let found = layout(["features", "embedding"]).unwrap();
+        assert_eq!((found.vectors, found.lists), (vec![1], true));
+        assert_eq!(found.left_out, ["`features` (another list)"]);
+        for names in [["a", "b"], ["x", "z"]] {
+            let error = layout(names).err().unwrap().to_string();
+            assert!(error.contains(&names.join(", ")) && error.contains("embedding"), "{error}");
+        }
     }
 
     #[test]

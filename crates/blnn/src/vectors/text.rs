@@ -94,6 +94,11 @@ fn number(field: &str) -> Option<f32> {
     field.trim().parse().ok()
 }
 
+/// Whether a field is a number that neither counts nor names anything.
+fn is_fraction(field: &str) -> bool {
+    field.contains('.') && number(field).is_some_and(f32::is_finite)
+}
+
 /// The records of a text; blank lines are passed over.
 struct Records<'a> {
     rest: &'a str,
@@ -211,6 +216,10 @@ fn is_header(fields: &[Cow<'_, str>]) -> bool {
             && fields.iter().enumerate().all(|(k, f)| f.trim() == (k + from).to_string())
     };
     let named = number(&fields[0]).is_none();
+    // A name among fractions is a value that is missing, unless an `id` says that these are names.
+    if fields.iter().skip(1).any(|field| is_fraction(field)) && !is_id_name(&fields[0]) {
+        return false;
+    }
     if fields.iter().skip(1).any(|field| number(field).is_none()) || fields.len() == 1 && named {
         return true;
     }
@@ -227,6 +236,8 @@ struct Columns {
     /// The column that may hold ids, as text: the one that is called so, or the first.
     key: usize,
     keys: Vec<String>,
+    /// The first line whose key is no number, and the key.
+    first_text: Option<(usize, String)>,
     numbers: Vec<f32>,
     /// Some number was written with a fraction or an exponent.
     fractions: bool,
@@ -243,7 +254,14 @@ impl Columns {
         }
         for (column, field) in row.fields.iter().enumerate() {
             if column == self.key {
-                self.keys.push(field.trim().to_owned());
+                // Blanks in quotes are part of an id.
+                self.push_key(
+                    row.line,
+                    match field {
+                        Cow::Owned(quoted) => quoted,
+                        Cow::Borrowed(plain) => plain.trim(),
+                    },
+                );
                 continue;
             }
             if !self.roles.is_free(column) {
@@ -259,17 +277,34 @@ impl Columns {
         Ok(())
     }
 
+    fn push_key(&mut self, line: usize, key: &str) {
+        if self.first_text.is_none() && number(key).is_none() {
+            self.first_text = Some((line, key.to_owned()));
+        }
+        self.keys.push(key.to_owned());
+    }
+
     /// Whether the key column holds ids though nothing says so: texts, or different whole numbers
     /// beside fractions.
-    fn keys_look_like_ids(&self) -> bool {
-        if self.keys.iter().any(|key| number(key).is_none()) {
-            return true;
+    ///
+    /// # Errors
+    /// If it holds fractions and something that is no number: a value is missing.
+    fn keys_look_like_ids(&self) -> Result<bool> {
+        if let Some((line, text)) = &self.first_text {
+            if self.keys.iter().any(|key| is_fraction(key)) {
+                return Err(parse(format!(
+                    "line {line}: `{text}` in column {} is no number; fill it in, or call the column \
+                     of ids `id`",
+                    self.key + 1
+                )));
+            }
+            return Ok(true);
         }
         let whole = self.keys.iter().all(|key| key.bytes().all(|b| b.is_ascii_digit()));
         let mut distinct: Vec<&str> = self.keys.iter().map(String::as_str).collect();
         distinct.sort_unstable();
         distinct.dedup();
-        whole && self.fractions && distinct.len() == self.keys.len() && self.inner() > 1
+        Ok(whole && self.fractions && distinct.len() == self.keys.len() && self.inner() > 1)
     }
 
     /// The number of columns of numbers beside the key.
@@ -312,6 +347,7 @@ fn table(mut records: Records<'_>, named: bool, label: Option<&str>) -> Result<V
         roles,
         key,
         keys: Vec::new(),
+        first_text: None,
         numbers: Vec::new(),
         fractions: false,
     };
@@ -324,7 +360,7 @@ fn table(mut records: Records<'_>, named: bool, label: Option<&str>) -> Result<V
     if columns.keys.is_empty() {
         return Err(parse("holds no numbers"));
     }
-    let ids = named || told || columns.keys_look_like_ids();
+    let ids = named || told || columns.keys_look_like_ids()?;
     columns.finish(ids)
 }
 
@@ -370,7 +406,7 @@ mod tests {
             ("id,e0,e1\na,0.5,1\nb,-1,2e-3\n", names(&["a", "b"])),
             (",0,1\n7,0.5,1\n3,-1,2e-3\n", names(&["7", "3"])),
             ("x,Node,y\n0.5,a,1\n-1,b,2e-3\n", names(&["a", "b"])),
-            ("word,x,y\n\"a,\"\"1\"\"\n\",0.5,1\nb,-1,2e-3\n", names(&["a,\"1\"", "b"])),
+            ("word,x,y\n\"a,\"\"1\"\"\n\",0.5,1\nb,-1,2e-3\n", names(&["a,\"1\"\n", "b"])),
             ("\u{feff}id;x;y\na;0.5;1\nb;-1;2e-3\n", names(&["a", "b"])),
             ("2 2\na,1 0.5 1\nb 2e0 2e-3\n", None),
         ] {
@@ -435,9 +471,17 @@ mod tests {
         assert!(fault("id,x\n").contains("no numbers"));
         assert!(fault("\n \n").contains("empty"));
         assert!(fault("a\nb\n").contains("ids and no numbers"));
+        // A value that is missing makes neither a header of a row nor ids of a dimension.
+        assert!(fault("a,0.5,NA\nb,1.5,2\n").contains("line 1: `NA` in column 3"));
+        assert!(fault("x,y\n0.5,1\n,2\n").contains("line 3: `` in column 1 is no number"));
         assert!(fault("id\nb\n").contains("ids and no numbers"));
         let error = read(b"a,1\nb,\xff\n", None).unwrap_err().to_string();
         assert!(error.contains("line 2") && error.contains("UTF-8"), "{error}");
+    }
+
+    #[test]
+    fn blanks_in_quotes_belong_to_an_id() {
+        assert_eq!(found("a,0.5\n\" a\",1\n b ,2\n").1, names(&["a", " a", "b"]));
     }
 
     #[test]
