@@ -5,6 +5,7 @@
 
 mod args;
 mod commands;
+mod hangup;
 mod output;
 mod own_graph;
 mod plan_progress;
@@ -22,6 +23,7 @@ use clap::Parser;
 use crate::args::{Cli, Command};
 
 fn main() -> ExitCode {
+    hangup::stay_deaf();
     hush_parquet();
     let cli = Cli::parse();
     mention_unknown_kernels();

@@ -181,7 +181,9 @@ impl Config {
             predictor_width: all.integer("predictor_width", 1, MAX_WIDTH)?,
             edge_drop: all.rates("edge_drop")?,
             feature_drop: all.rates("feature_drop")?,
-            learning_rate: all.double("learning_rate", "above 0 and finite", |r| r > 0.0)?,
+            // Smaller ones are zero in the steps' precision, larger ones infinite.
+            learning_rate: all
+                .double("learning_rate", "from 1e-37 to 3e38", |r| (1e-37..=3e38).contains(&r))?,
             weight_decay: all
                 .double("weight_decay", "from 0 to 1", |d| (0.0..=1.0).contains(&d))?,
             epochs,
@@ -390,7 +392,8 @@ mod tests {
             ("edge_drop=[0.1, 0.2, 0.3]", "two numbers"),
             ("hidden_width=0", "from 1 to 65536"),
             ("embedding_width=9999999", "from 1 to 65536"),
-            ("learning_rate=0", "above 0"),
+            ("learning_rate=0", "from 1e-37 to"),
+            ("learning_rate=1e-60", "from 1e-37 to"),
             ("weight_decay=-1e-5", "from 0 to 1"),
             ("ema_start=1.01", "from 0 to 1"),
             ("checkpoint_every=0", "from 1 to"),

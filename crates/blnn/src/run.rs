@@ -56,17 +56,16 @@ pub struct RunFolder {
     _lock: File,
 }
 
-/// Every file of ours but the lock. Nothing else in a run folder is ever touched.
-const FILES: [&str; 15] = [
-    "config.toml",
-    "metrics.jsonl",
-    "checkpoint.safetensors",
+/// Files that say what is trained and how far it came.
+const STATE: [&str; 5] =
+    ["config.toml", "metrics.jsonl", "checkpoint.safetensors", "features.json", "graph.json"];
+
+/// Files that a run leaves when it ends.
+const RESULTS: [&str; 10] = [
     "embeddings.npy",
     "node_ids.txt",
     "summary.json",
     "report.html",
-    "features.json",
-    "graph.json",
     "embeddings.npz",
     "embeddings.parquet",
     "embeddings.csv",
@@ -74,6 +73,11 @@ const FILES: [&str; 15] = [
     "embeddings.vectors.tsv",
     "embeddings.metadata.tsv",
 ];
+
+/// Every file of ours but the lock. Nothing else in a run folder is ever touched.
+fn files() -> impl Iterator<Item = &'static str> {
+    STATE.into_iter().chain(RESULTS)
+}
 
 impl RunFolder {
     /// A folder for a new run; made if it does not exist.
@@ -92,11 +96,7 @@ impl RunFolder {
             );
             return Err(Error::new(ErrorKind::Config, message));
         }
-        for path in FILES.map(|name| root.join(name)) {
-            if path.exists() {
-                fs::remove_file(&path).map_err(|e| Error::io("remove", &path, e))?;
-            }
-        }
+        remove(root, files())?;
         tensorboard::remove(&folder.tensorboard())?;
         Ok(folder)
     }
@@ -119,7 +119,28 @@ impl RunFolder {
 
     /// Whether the folder holds a run, finished or not.
     pub fn holds_run(root: &Path) -> bool {
-        FILES.iter().any(|name| root.join(name).exists())
+        files().any(|name| root.join(name).exists())
+    }
+
+    /// Whether a file is one that a new run in this folder would replace.
+    pub fn would_replace(root: &Path, file: &Path) -> bool {
+        let Ok(file) = file.canonicalize() else {
+            return false;
+        };
+        files().any(|name| root.join(name).canonicalize().is_ok_and(|ours| ours == file))
+    }
+
+    /// Whether the run in it ended, and its result is there.
+    pub(crate) fn is_complete(&self) -> bool {
+        let summary = fs::read_to_string(self.summary()).unwrap_or_default();
+        let summary: serde_json::Value = serde_json::from_str(&summary).unwrap_or_default();
+        summary["finished"] == true && self.embeddings().exists()
+    }
+
+    /// Removes what an earlier run left when it ended.
+    pub(crate) fn remove_results(&self) -> Result<()> {
+        remove(&self.root, RESULTS.into_iter())?;
+        tensorboard::remove(&self.tensorboard())
     }
 
     fn lock(root: &Path) -> Result<Self> {
@@ -236,11 +257,7 @@ impl RunFolder {
         if self.checkpoint().exists() {
             return Ok(());
         }
-        for path in [self.features(), self.graph()] {
-            if path.exists() {
-                fs::remove_file(&path).map_err(|e| Error::io("remove", &path, e))?;
-            }
-        }
+        remove(&self.root, ["features.json", "graph.json"].into_iter())?;
         if let Some(encoding) = encoding {
             self.write_features(encoding)?;
         }
@@ -289,8 +306,33 @@ pub(crate) fn read_records(path: &Path) -> Result<Vec<Record>> {
     Ok(text.lines().filter_map(parse).collect())
 }
 
+fn remove(root: &Path, names: impl Iterator<Item = &'static str>) -> Result<()> {
+    for path in names.map(|name| root.join(name)).filter(|path| path.exists()) {
+        fs::remove_file(&path).map_err(|e| Error::io("remove", &path, e))?;
+    }
+    Ok(())
+}
+
 fn write(path: &Path, text: &str) -> Result<()> {
     atomic::replace(path, |file| file.write_all(text.as_bytes()))
+}
+
+/// Refuses records that would be lost because they cannot be read. A last line without an end was
+/// cut off, and its epoch is trained again.
+fn check_records(path: &Path) -> Result<()> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let text = fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
+    for (number, line) in text.split_inclusive('\n').enumerate().filter(|(_, l)| l.ends_with('\n'))
+    {
+        if let Err(e) = serde_json::from_str::<Record>(line) {
+            let message = format!("is no record of a run ({e}); mend the line or remove it");
+            let place = format!("{}, line {}", path.display(), number + 1);
+            return Err(Error::new(ErrorKind::Parse, message).at(place));
+        }
+    }
+    Ok(())
 }
 
 /// The writer of metrics.jsonl.
@@ -304,6 +346,7 @@ impl Metrics {
     /// Keeps the records up to `epoch`, drops those after it, and appends from there.
     pub(crate) fn resume(folder: &RunFolder, epoch: usize) -> Result<Self> {
         let path = folder.metrics();
+        check_records(&path)?;
         let mut kept = folder.records()?;
         kept.retain(|record| record.epoch <= epoch);
         let text: String = kept.iter().map(line).collect();
@@ -311,6 +354,12 @@ impl Metrics {
         let opened = OpenOptions::new().append(true).open(&path);
         let file = opened.map_err(|e| Error::io("open", &path, e))?;
         Ok(Self { path, file })
+    }
+
+    /// Sees to it that all records are on the disk, so that no power cut leaves a checkpoint without
+    /// them.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(|e| Error::io("write", &self.path, e))
     }
 
     /// Appends one record in a single write, so that a killed run leaves whole lines.
@@ -358,6 +407,17 @@ mod tests {
         metrics.write(&record(5)).unwrap();
         let wanted: Vec<Record> = (1..=5).map(record).collect();
         assert_eq!(folder.records().unwrap(), wanted);
+    }
+
+    #[test]
+    fn records_that_cannot_be_read_are_not_thrown_away() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(root.path(), false).unwrap();
+        let text = line(&record(1)) + "{\"epoch\": \"two\"}\n" + &line(&record(3));
+        fs::write(folder.metrics(), &text).unwrap();
+        let error = Metrics::resume(&folder, 3).unwrap_err().to_string();
+        assert!(error.contains("metrics.jsonl, line 2: "), "{error}");
+        assert_eq!(fs::read_to_string(folder.metrics()).unwrap(), text);
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl Sizes {
             entries: graph.entries(),
             features: graph.features().cols(),
             attributes: Attributes::of(graph.features()),
-            labelled: graph.labels().is_some(),
+            labelled: graph.classes() > 0,
             id_bytes: graph.node_ids().map_or(0, |ids| ids.iter().map(String::len).sum()),
         }
     }

@@ -55,20 +55,15 @@ impl StoredRun {
             return Err(no_run(root));
         }
         let text = read_text(&path)?;
-        let summary = serde_json::from_str(&text).map_err(|e| {
-            Error::new(ErrorKind::Parse, format!("is no summary of a run: {e}")).at(path.display())
+        let summary: Summary = serde_json::from_str(&text).map_err(|e| {
+            let message = format!("is no summary of a run: {e}; resume the run to write it anew");
+            Error::new(ErrorKind::Parse, message).at(path.display())
         })?;
-        let checkpoint = root.join("checkpoint.safetensors");
-        let header = if checkpoint.exists() {
-            Some(Checkpoint::read(&checkpoint)?.header().clone())
-        } else {
-            None
-        };
         Ok(Self {
+            header: header_of(root, &summary)?,
             summary,
             config: read_text(&root.join("config.toml"))?,
             records: read_records(&root.join("metrics.jsonl"))?,
-            header,
             root: root.to_owned(),
         })
     }
@@ -139,6 +134,20 @@ impl StoredRun {
 /// What is said of a run that was stopped, killed or is still going on.
 const UNFINISHED: &str = "holds no embeddings yet: the run has not ended; unless it is going on, \
                           finish it with the command that began it, and --resume";
+
+/// What the checkpoint says about itself. That of a finished run is needed no more, and a damaged
+/// one does not make its results worse.
+fn header_of(root: &Path, summary: &Summary) -> Result<Option<Header>> {
+    let path = root.join("checkpoint.safetensors");
+    if !path.exists() {
+        return Ok(None);
+    }
+    match Checkpoint::read(&path) {
+        Ok(checkpoint) => Ok(Some(checkpoint.header().clone())),
+        Err(_) if summary.finished => Ok(None),
+        Err(error) => Err(error),
+    }
+}
 
 /// What is said of a folder that holds no run, or one without its end.
 pub(crate) fn no_run(root: &Path) -> Error {

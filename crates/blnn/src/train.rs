@@ -154,6 +154,11 @@ pub fn train(job: &Job<'_>, observer: &mut dyn Observer) -> Result<Outcome> {
     let began = Instant::now();
     let mut trainer = Trainer::new(job.graph, job.plan, job.threads)?;
     restore(job, &mut trainer)?;
+    if trainer.epoch() == job.plan.epochs && job.folder.is_complete() {
+        // Other instructions than those it was trained by would leave other last bits.
+        observer.started(trainer.epoch());
+        return outcome(job, trainer.epoch(), true, began.elapsed().as_secs_f64());
+    }
     job.folder.write_config(job.plan, job.graph.name())?;
     let mut metrics = Metrics::resume(job.folder, trainer.epoch())?;
     let possible = possible_rank(job.graph);
@@ -237,6 +242,7 @@ fn note(
     metrics.write(&record)?;
     observer.recorded(&record)?;
     if let Some(health) = &record.health {
+        metrics.sync()?;
         save(job, trainer)?;
         observer.saved(step.epoch, health);
     }
@@ -284,7 +290,7 @@ fn save(job: &Job<'_>, trainer: &Trainer) -> Result<()> {
 fn restore(job: &Job<'_>, trainer: &mut Trainer) -> Result<()> {
     let path = job.folder.checkpoint();
     if !path.exists() {
-        return Ok(());
+        return begin(job);
     }
     let mut checkpoint = Checkpoint::read(&path)?;
     let header = checkpoint.header();
@@ -292,6 +298,23 @@ fn restore(job: &Job<'_>, trainer: &mut Trainer) -> Result<()> {
     same_config(&header.config, job.plan).map_err(|e| e.at(path.display()))?;
     let epoch = header.epoch;
     trainer.restore(epoch, &mut |name, shape| checkpoint.take(name, shape))
+}
+
+/// Makes way for a run that has no checkpoint: what else the folder holds is of one that did, or of
+/// these very settings.
+fn begin(job: &Job<'_>) -> Result<()> {
+    let path = job.folder.config();
+    if path.exists() {
+        let saved = std::fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
+        if let Some(difference) = config_difference(&saved, job.plan) {
+            let message = format!(
+                "the run was {difference}, and has no checkpoint; start it anew with --force, or \
+                 choose another folder with --out"
+            );
+            return Err(Error::new(ErrorKind::Checkpoint, message).at(path.display()));
+        }
+    }
+    job.folder.remove_results()
 }
 
 /// Labels may have come or changed since, unless the method trains on them.

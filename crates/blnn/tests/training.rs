@@ -134,6 +134,32 @@ fn a_finished_run_resumes_to_itself() {
     assert_eq!(embeddings(root.path()), before);
 }
 
+/// It may have been trained elsewhere, by instructions that round otherwise.
+#[test]
+fn a_finished_run_that_is_resumed_is_left_as_it_is() {
+    let root = tempfile::tempdir().unwrap();
+    let graph = ring(20, 20);
+    run_in(root.path(), &graph, &plan(&[]), &mut ()).unwrap();
+    let summary = fs::read(root.path().join("summary.json")).unwrap();
+    fs::write(root.path().join("embeddings.npy"), "of another machine").unwrap();
+    assert!(run_in(root.path(), &graph, &plan(&[]), &mut ()).unwrap().finished);
+    assert_eq!(embeddings(root.path()), b"of another machine");
+    assert_eq!(fs::read(root.path().join("summary.json")).unwrap(), summary);
+}
+
+#[test]
+fn a_run_without_its_checkpoint_begins_anew_with_its_own_settings() {
+    let root = tempfile::tempdir().unwrap();
+    let graph = ring(20, 20);
+    run_in(root.path(), &graph, &plan(&[]), &mut ()).unwrap();
+    fs::remove_file(root.path().join("checkpoint.safetensors")).unwrap();
+    let error = run_in(root.path(), &graph, &plan(&["seed=2"]), &mut ()).unwrap_err().to_string();
+    assert!(error.contains("seed = ") && error.contains("has no checkpoint"), "{error}");
+    assert!(root.path().join("embeddings.npy").exists(), "a refusal changes nothing");
+    run_in(root.path(), &graph, &plan(&[]), &mut StopAt(10)).unwrap();
+    assert!(!root.path().join("embeddings.npy").exists(), "that was the earlier run's");
+}
+
 #[test]
 fn the_seed_changes_the_embedding() {
     let graph = ring(20, 20);

@@ -108,7 +108,8 @@ fn find_graph(args: &EmbedArgs, model: &Model, threads: &Threads) -> anyhow::Res
 /// Refuses a folder with embeddings unless told to replace them, before anything is computed. Those
 /// of a run are never replaced: they belong to its other files.
 fn check_free(args: &EmbedArgs, folder: &Path) -> anyhow::Result<()> {
-    if folder.join("checkpoint.safetensors").exists() {
+    let is_here = |name: &&str| folder.join(name).exists();
+    if ["checkpoint.safetensors", "config.toml", "summary.json"].iter().any(is_here) {
         bail!(
             "{}: is the folder of a run, which keeps its own embeddings; choose another one with \
              --out",

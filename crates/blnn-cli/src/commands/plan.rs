@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::args::{MachineArgs, SettingArgs};
 use crate::commands::{preset_name, train, train_words};
-use crate::output::{duration, grouped, shell_word};
+use crate::output::{duration, grouped, note, shell_word};
 use crate::own_graph::OwnGraphArgs;
 
 /// A generated graph of more nodes is not made: its sizes are known.
@@ -87,10 +87,11 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     let plan = train::given(&args.settings, false)?.resolve_on_this_machine(preset(args))?;
     let subject = subject(args, &threads)?;
     let extras = Extras { scored: subject.sizes.labelled, report: true };
+    let available = estimate::available_memory();
     let found = Found {
         memory: MemoryEstimate::new(&subject.sizes, &plan, extras)?,
-        available: estimate::available_memory(),
-        pace: measure(args, &subject, &plan, &threads)?,
+        available,
+        pace: measure(args, &subject, &plan, &threads, available)?,
         disk: estimate::disk_bytes(&subject.sizes, &plan, extras)?,
     };
     let mut out = io::stdout().lock();
@@ -162,8 +163,20 @@ fn measure(
     subject: &Subject,
     plan: &Plan,
     threads: &Threads,
+    available: Option<Available>,
 ) -> blnn::Result<Option<Pace>> {
     if args.calibrate == 0 {
+        return Ok(None);
+    }
+    // What is measured is the graph at hand, or one of so many nodes at most.
+    let measured = match subject.graph {
+        Some(_) => subject.sizes,
+        None => subject.sizes.scaled_to(subject.sizes.nodes.min(MADE)),
+    };
+    let alone = Extras { scored: false, report: false };
+    let needs = MemoryEstimate::new(&measured, plan, alone)?.peak();
+    if available.is_some_and(|available| needs > available.bytes) {
+        note("the time is not measured: that alone would take more memory than there is");
         return Ok(None);
     }
     let time = Duration::from_secs(args.calibrate);

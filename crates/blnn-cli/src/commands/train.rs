@@ -4,6 +4,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::{bail, ensure};
+use blnn::data::own::OwnGraph;
 use blnn::estimate::{Extras, available_memory, check_memory};
 use blnn::export::{Embedding, Format, Provenance};
 use blnn::{Checkpoint, Config, ErrorKind, Graph, Job, Outcome, Plan, RunFolder, Sizes, data};
@@ -33,12 +35,17 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     args.format.iter().try_for_each(|format| format.check(graph))?;
     let (scoring, unscored) =
         Scoring::wanted(graph, plan.epochs(), args.eval_every, &threads)?.or_reason();
+    refuse_to_replace_inputs(args, &root, &loaded)?;
     let folder = open_folder(args, &root)?;
     let log_every = args.log_every as usize;
     let job = Job { graph, plan: &plan, threads: &threads, folder: &folder, log_every };
+    let is_scored = scoring.is_some();
     let outcome = train(args, &job, scoring, &loaded)?;
     if !outcome.finished {
         return stopped(args, &job, &outcome);
+    }
+    if is_scored && outcome.last.as_ref().is_none_or(|last| last.scores.is_empty()) {
+        note("the last epoch has no scores; `blnn eval` scores the embeddings as they are");
     }
     let saved = export(args, &folder, graph, &plan)?;
     let page = (!args.no_report).then(|| report::after_training(folder.root(), graph, &threads));
@@ -126,7 +133,36 @@ fn resolve(args: &TrainArgs) -> anyhow::Result<(Plan, PathBuf)> {
         base.file(&saved)?;
         return Ok((config.resolve_over(base)?, root));
     }
+    if args.resume && RunFolder::holds_run(&root) {
+        bail!(
+            "{}: its settings are not there, and resuming would train with others; begin again with \
+             --force and all flags",
+            root.display()
+        );
+    }
     Ok((plan, root))
+}
+
+/// Refuses to begin a run whose folder holds what it is made of under a name of ours.
+fn refuse_to_replace_inputs(
+    args: &TrainArgs,
+    root: &Path,
+    loaded: &LoadedGraph,
+) -> anyhow::Result<()> {
+    if args.resume {
+        return Ok(());
+    }
+    let own = loaded.files.iter().flat_map(OwnGraph::paths);
+    let given = [Some(Path::new(named(args))), args.settings.config.as_deref()];
+    for path in own.chain(given.into_iter().flatten()) {
+        ensure!(
+            !RunFolder::would_replace(root, path),
+            "{}: a run in {} would replace this file; choose another folder with --out",
+            path.display(),
+            root.display()
+        );
+    }
+    Ok(())
 }
 
 /// Refuses a run that the machine has too little memory for: the system would kill it somewhere
@@ -171,7 +207,11 @@ pub(crate) fn given(args: &SettingArgs, resume: bool) -> anyhow::Result<Config> 
 
 fn open_folder(args: &TrainArgs, root: &Path) -> anyhow::Result<RunFolder> {
     if args.resume {
-        return Ok(RunFolder::open(root)?);
+        let folder = RunFolder::open(root)?;
+        if !folder.checkpoint().exists() {
+            note(format_args!("{}: no checkpoint yet: from the first epoch on", root.display()));
+        }
+        return Ok(folder);
     }
     RunFolder::create(root, args.force).map_err(|error| match error.kind() {
         ErrorKind::Io => anyhow::Error::new(error)
@@ -195,8 +235,9 @@ fn with_hint(error: blnn::Error, args: &TrainArgs, folder: &RunFolder) -> anyhow
                 "the checkpoint of epoch {epoch} is intact; with the cause removed, continue with: {command}"
             )
         }
-        (ErrorKind::Io, Err(_)) => {
-            "there is no checkpoint yet; make room or choose another folder with --out".into()
+        (ErrorKind::Io, Err(_)) if !folder.checkpoint().exists() => {
+            "there is no checkpoint yet; remove the cause or choose another folder with --out"
+                .into()
         }
         _ => return error.into(),
     };

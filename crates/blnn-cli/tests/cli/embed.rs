@@ -210,7 +210,10 @@ fn files_are_replaced_only_on_demand_and_never_those_of_the_run() {
     let checkpoint = "checkpoint.safetensors";
     let [from, to] = ["run", "other"].map(|run| folder.path().join(run).join(checkpoint));
     fs::copy(from, to).unwrap();
-    for out in ["run", "./run/", "other"] {
+    // One whose checkpoint was removed to save space.
+    fs::create_dir(folder.path().join("bare")).unwrap();
+    fs::write(folder.path().join("bare/summary.json"), "{}").unwrap();
+    for out in ["run", "./run/", "other", "bare"] {
         let stderr = refused(folder.path(), &["--force", "--out", out]);
         assert!(stderr.contains("is the folder of a run"), "{stderr}");
     }

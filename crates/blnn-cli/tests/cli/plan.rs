@@ -47,6 +47,22 @@ fn a_graph_too_large_for_any_machine_is_planned_for_all_the_same() {
 }
 
 #[test]
+fn what_does_not_fit_is_not_even_measured() {
+    let (stdout, stderr) = plan(&["--sizes", "1000,2000,1000000000,5"]);
+    assert!(stdout.contains("does not fit"), "{stdout}");
+    assert!(stderr.contains("the time is not measured"), "{stderr}");
+    assert!(!stdout.contains("an epoch"), "{stdout}");
+}
+
+#[test]
+fn a_method_that_trains_on_labels_is_planned_for_a_sample() {
+    let narrow = ["--set", "hidden_width=8", "--set", "embedding_width=4"];
+    let arguments = ["generated-60000", "--method", "bgrl-clean", "--calibrate", "1"];
+    let (stdout, _) = plan(&[&arguments[..], &narrow].concat());
+    assert!(stdout.contains("were measured and scaled up"), "{stdout}");
+}
+
+#[test]
 fn sizes_stand_for_a_graph() {
     let sizes = ["--sizes", "20000,100000,50", "--calibrate", "1"];
     let found = object(&[&sizes[..], &TINY].concat());

@@ -2,6 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::OnceLock;
 
 use crate::common::{
@@ -102,6 +103,24 @@ fn ctrl_c_saves_and_says_how_to_resume() {
             resume_equals_straight(folder.path());
         }
     }
+}
+
+/// As under `nohup`, when the terminal is closed.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_hangup_that_is_to_be_ignored_is_ignored() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoint = folder.path().join(CHECKPOINT);
+    let deaf = |command: &Command| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(command.get_program());
+        shell.args(command.get_args()).current_dir(folder.path());
+        shell
+    };
+    let output = signal_when(&mut deaf(&train(folder.path(), &LONG)), &checkpoint, "HUP");
+    let (code, _, stderr) = told(&output);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(folder.path().join("run/embeddings.npy").exists());
 }
 
 #[test]
@@ -362,6 +381,33 @@ fn a_refused_command_leaves_the_run_that_it_would_replace() {
         assert!(said.contains(fault), "no {fault:?} in {said}");
         assert_eq!(names(&run), before, "{arguments:?}");
     }
+}
+
+#[test]
+fn a_run_never_replaces_what_it_is_made_of() {
+    let folder = people(1);
+    let own = folder.path().join("own");
+    std::fs::create_dir(&own).unwrap();
+    let edges = own.join("embeddings.csv");
+    std::fs::rename(folder.path().join("edges.csv"), &edges).unwrap();
+    let before = read(&edges);
+    for force in [&[][..], &["--force"]] {
+        let command = ["--edges", "own/embeddings.csv", "--out", "own"];
+        let said = refusal(&mut train(folder.path(), &[&command[..], force].concat()));
+        assert!(said.contains("would replace this file"), "{said}");
+    }
+    assert_eq!(read(&edges), before);
+}
+
+#[test]
+fn settings_that_are_lost_are_not_guessed() {
+    let folder = people(1);
+    assert_eq!(finish(&mut train(folder.path(), &PEOPLE)).0, 0);
+    for gone in ["checkpoint.safetensors", "config.toml"] {
+        std::fs::remove_file(folder.path().join("run").join(gone)).unwrap();
+    }
+    let said = refusal(train(folder.path(), &PEOPLE).arg("--resume"));
+    assert!(said.contains("its settings are not there"), "{said}");
 }
 
 #[test]

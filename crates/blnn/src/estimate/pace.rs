@@ -23,6 +23,8 @@ const MOST_EPOCHS: usize = 10;
 const FEWEST_NODES: usize = 500;
 /// A larger sample takes long to make and tells nothing new.
 const MOST_NODES: usize = 50_000;
+/// Classes of that sample.
+const CLASSES: u32 = 10;
 
 /// How fast a run will be on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -92,6 +94,9 @@ impl Pace {
         let part = (sizes.nodes as f64 * share.min(1.0)) as usize;
         let nodes = part.clamp(FEWEST_NODES, MOST_NODES).min(sizes.nodes);
         let sample = resembling(&sizes.scaled_to(nodes), plan.seed)?;
+        // For the method that trains on them.
+        let sample =
+            sample.with_labels((0..nodes as u32).map(|i| i % CLASSES).collect(), vec![])?;
         let (stages, measured_epochs) = time_stages(&sample, plan, threads, time)?;
         let sampled = Sizes::of(&sample);
         let seconds_per_epoch = stages
