@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::{bail, ensure};
 use blnn::data::own::ColumnNames;
+use blnn::eval::row_fault;
 use blnn::vectors::{self, Vectors};
 use blnn::{Splits, data};
 use blnn_kernels::Matrix;
@@ -168,12 +169,7 @@ impl Nodes {
         row: usize,
         node: usize,
     ) -> anyhow::Result<()> {
-        let values = matrix.row(row);
-        let fault = if values.iter().any(|v| !v.is_finite()) {
-            "holds NaN or infinite values; replace them or drop the node"
-        } else if values.iter().all(|&v| v == 0.0) {
-            "is all zeros, so it has no direction; drop the node"
-        } else {
+        let Some(fault) = row_fault(matrix.row(row)) else {
             return Ok(());
         };
         let ([_, id], row, count) = (self.words(node), row + 1, matrix.rows());

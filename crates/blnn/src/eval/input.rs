@@ -42,12 +42,27 @@ fn shape<T>(message: String) -> Result<T> {
     Err(Error::new(ErrorKind::Shape, message))
 }
 
+const NOT_FINITE: &str = "holds NaN or infinite values; replace them or drop the node";
+const ZERO: &str = "is all zeros, so it has no direction; drop the node";
+
+/// Why an embedding cannot be scored, and what to do about it; none if it can.
+///
+/// ```
+/// assert_eq!(blnn::eval::row_fault(&[0.5, -1.0]), None);
+/// assert!(blnn::eval::row_fault(&[0.0, 0.0]).unwrap().contains("drop the node"));
+/// ```
+pub fn row_fault(row: &[f32]) -> Option<&'static str> {
+    if row.iter().any(|v| !v.is_finite()) {
+        return Some(NOT_FINITE);
+    }
+    row.iter().all(|&v| v == 0.0).then_some(ZERO)
+}
+
 /// The rows of `x` scaled to length one.
 pub(super) fn unit_rows(x: &Matrix) -> Result<Matrix> {
-    let bad = |row: &[f32]| row.iter().any(|v| !v.is_finite());
-    refuse_rows(x, bad, "holds NaN or infinite values; replace them or drop the node")?;
-    let zero = |row: &[f32]| row.iter().all(|&v| v == 0.0);
-    refuse_rows(x, zero, "is all zeros, so it has no direction; drop the node")?;
+    for fault in [NOT_FINITE, ZERO] {
+        refuse_rows(x, |row| row_fault(row) == Some(fault), fault)?;
+    }
     let mut unit = x.clone();
     for i in 0..x.rows() {
         let norm = x.row(i).iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>().sqrt();

@@ -46,7 +46,7 @@ pub use homophily::{
     NEIGHBOURS_PER_INTERVAL, PAIRS_PER_INTERVAL, edge_homophily, homophily_by_similarity,
     homophily_by_weight,
 };
-pub use input::{check_labels, number_classes};
+pub use input::{check_labels, number_classes, row_fault};
 pub use metrics::{homogeneity, normalized_mutual_information};
 pub use plan::{EvalPlan, Protocol, Seeds, Task};
 pub use scores::{
