@@ -1,10 +1,12 @@
 //! Dense products in a chosen [`Arithmetic`]: operands are prepared once and multiplied often.
 //!
 //! With bfloat16 the operands are rounded and the products summed in `f32`, whatever the CPU: on a
-//! matrix unit where there is one, otherwise with the `f32` kernels on rounded operands. Only the
-//! order of the sums differs.
+//! matrix unit where there is one, by the instruction for pairs where that is quick, otherwise with
+//! the `f32` kernels on rounded operands. Only the order of the sums differs.
 
 use std::ops::Range;
+#[cfg(target_arch = "x86_64")]
+use std::sync::OnceLock;
 
 use crate::bf16::{Panels16, View16, round_rows};
 use crate::panels::{PANEL, Panels, RowsMut, RowsRef};
@@ -19,10 +21,22 @@ macro_rules! with_tiles {
             // SAFETY: this arithmetic is chosen only where the matrix unit was found usable.
             #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
             Kind::Amx => unsafe { crate::tiles::$function::<crate::tiles::amx::Amx>($($argument),*) },
+            // SAFETY: this arithmetic is chosen only where the CPU was found to have AVX-512 BF16.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Dots => unsafe {
+                use crate::tiles::dots::{InMemory, Instruction};
+                crate::tiles::$function::<InMemory<Instruction>>($($argument),*)
+            },
             // SAFETY: plain Rust needs no instructions.
             #[cfg(test)]
             Kind::Emulated => unsafe {
                 crate::tiles::$function::<crate::tiles::emulated::Emulated>($($argument),*)
+            },
+            // SAFETY: as above.
+            #[cfg(test)]
+            Kind::PlainDots => unsafe {
+                use crate::tiles::dots::{InMemory, Plain};
+                crate::tiles::$function::<InMemory<Plain>>($($argument),*)
             },
             Kind::F32 | Kind::Rounded => {
                 // On a target without tiles nothing else reads them.
@@ -50,9 +64,15 @@ enum Kind {
     /// bfloat16 operands on tile registers.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     Amx,
-    /// The same in plain Rust.
+    /// bfloat16 operands in pairs.
+    #[cfg(target_arch = "x86_64")]
+    Dots,
+    /// [`Kind::Amx`] in plain Rust.
     #[cfg(test)]
     Emulated,
+    /// [`Kind::Dots`] in plain Rust.
+    #[cfg(test)]
+    PlainDots,
 }
 
 impl Arithmetic {
@@ -65,6 +85,10 @@ impl Arithmetic {
         if has_matrix_unit() {
             return Self(Kind::Amx);
         }
+        #[cfg(target_arch = "x86_64")]
+        if multiplies_pairs() {
+            return Self(Kind::Dots);
+        }
         Self(Kind::Rounded)
     }
 
@@ -73,14 +97,16 @@ impl Arithmetic {
         self.0 != Kind::F32
     }
 
-    /// The name of the kernels for reports: `amx` or `f32`.
+    /// The name of the kernels for reports: `amx`, `avx512bf16` or `f32`.
     pub fn kernels(self) -> &'static str {
         match self.0 {
             Kind::F32 | Kind::Rounded => "f32",
             #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
             Kind::Amx => "amx",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Dots => "avx512bf16",
             #[cfg(test)]
-            Kind::Emulated => "emulated",
+            Kind::Emulated | Kind::PlainDots => "emulated",
         }
     }
 
@@ -89,10 +115,42 @@ impl Arithmetic {
         if self.uses_tiles() { PANEL } else { 14 }
     }
 
-    /// Whether products run on a matrix unit, which makes those of full matrices cheap.
+    /// Whether operands are packed into tiles of bfloat16.
     pub fn uses_tiles(self) -> bool {
         !matches!(self.0, Kind::F32 | Kind::Rounded)
     }
+
+    /// Whether products run on a matrix unit, so quick that zeros are better multiplied than left
+    /// out.
+    pub fn uses_matrix_unit(self) -> bool {
+        match self.0 {
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            Kind::Amx => true,
+            #[cfg(test)]
+            Kind::Emulated => true,
+            _ => false,
+        }
+    }
+}
+
+/// Whether products of bfloat16 without a matrix unit run by the instruction for pairs: on CPUs by
+/// AMD, whose tables have it at twice the rate of floats, and where `BLNN_KERNELS` names it. On the
+/// one by Intel that it was measured on it has half their rate.
+#[cfg(target_arch = "x86_64")]
+fn multiplies_pairs() -> bool {
+    use crate::simd::{Isa, isa, wish};
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let is_named = wish() == Ok(Some(Isa::Avx512Bf16));
+        isa() == Isa::Avx512Bf16 && (is_named || is_by_amd())
+    })
+}
+
+/// CPUID leaf 0: the twelve letters of the maker's name.
+#[cfg(target_arch = "x86_64")]
+fn is_by_amd() -> bool {
+    let found = std::arch::x86_64::__cpuid(0);
+    [found.ebx, found.edx, found.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD"
 }
 
 /// Whether products of bfloat16 run on a matrix unit here: the CPU has one, the operating system
@@ -100,7 +158,6 @@ impl Arithmetic {
 pub fn has_matrix_unit() -> bool {
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     {
-        use std::sync::OnceLock;
         static ANSWER: OnceLock<bool> = OnceLock::new();
         *ANSWER.get_or_init(|| {
             let is_forced = matches!(crate::simd::wish(), Ok(Some(_)));
@@ -117,14 +174,14 @@ pub fn has_matrix_unit() -> bool {
 /// Without a matrix unit.
 pub(crate) fn multiply_registers(steps: usize) -> f32 {
     let arithmetic = Arithmetic::bf16();
-    assert!(arithmetic.uses_tiles(), "no matrix unit");
+    assert!(arithmetic.uses_matrix_unit(), "no matrix unit");
     with_tiles!(arithmetic, repeat_products(steps))
 }
 
 /// [`multiply_registers`] of operands that are loaded each time.
 pub(crate) fn multiply_loaded(steps: usize) -> f32 {
     let arithmetic = Arithmetic::bf16();
-    assert!(arithmetic.uses_tiles(), "no matrix unit");
+    assert!(arithmetic.uses_matrix_unit(), "no matrix unit");
     with_tiles!(arithmetic, repeat_loaded_products(steps))
 }
 
@@ -425,6 +482,9 @@ mod tests {
 
     const ROUNDED: Arithmetic = Arithmetic(Kind::Rounded);
     const EMULATED: Arithmetic = Arithmetic(Kind::Emulated);
+    const PLAIN_DOTS: Arithmetic = Arithmetic(Kind::PlainDots);
+    const ROUNDING: [(Arithmetic, &str); 3] =
+        [(ROUNDED, "rounded"), (EMULATED, "emulated"), (PLAIN_DOTS, "dots")];
 
     fn sample(rows: usize, cols: usize, seed: f32) -> Matrix {
         Matrix::from_fn(rows, cols, |i, j| ((i * 31 + j * 17) as f32 * 0.13 + seed).sin())
@@ -485,7 +545,7 @@ mod tests {
 
     #[test]
     fn products_are_those_of_rounded_operands_on_all_remainders() {
-        for (arithmetic, name) in [(ROUNDED, "rounded"), (EMULATED, "emulated")] {
+        for (arithmetic, name) in ROUNDING {
             for (m, k, n) in SHAPES {
                 for (store, before) in [(Store::Overwrite, 0.0), (Store::Add, 1.0)] {
                     let out = forward(arithmetic, (m, k, n), store);
@@ -507,7 +567,7 @@ mod tests {
 
     #[test]
     fn transposed_products_are_those_of_rounded_operands_on_all_remainders() {
-        for (arithmetic, name) in [(ROUNDED, "rounded"), (EMULATED, "emulated")] {
+        for (arithmetic, name) in ROUNDING {
             for (k, m, n) in SHAPES {
                 for (store, before) in [(Store::Overwrite, 0.0), (Store::Add, 1.0)] {
                     let out = backward(arithmetic, (k, m, n), store);
@@ -557,7 +617,7 @@ mod tests {
     /// What a product hands on, and what it is prepared as, is the product of rounded operands.
     #[test]
     fn products_are_handed_on_block_by_block() {
-        for arithmetic in [Arithmetic::F32, ROUNDED, EMULATED] {
+        for arithmetic in [Arithmetic::F32, ROUNDED, EMULATED, PLAIN_DOTS] {
             let (m, k, n) = (70, 64, 40);
             let [a, b] = [sample(m, k, 0.1), sample(k, n, 0.7)].map(|x| Panels::from_matrix(&x));
             let want = {
@@ -608,14 +668,13 @@ mod tests {
         assert!((0..m).all(|i| (0..n).all(|j| got.get(i + 1, j) == want.get(i, j))));
     }
 
-    /// Products by tile instructions against those by their twin in plain Rust.
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    fn assert_tile_instructions_agree_with_their_twin() {
-        let amx = Arithmetic(Kind::Amx);
+    /// Products by instructions against those by their twin in plain Rust.
+    #[cfg(target_arch = "x86_64")]
+    fn assert_products_agree(instructions: Arithmetic, twin: Arithmetic) {
         for shape in SHAPES {
             for store in [Store::Overwrite, Store::Add] {
-                assert_eq!(forward(amx, shape, store), forward(EMULATED, shape, store));
-                assert_eq!(backward(amx, shape, store), backward(EMULATED, shape, store));
+                assert_eq!(forward(instructions, shape, store), forward(twin, shape, store));
+                assert_eq!(backward(instructions, shape, store), backward(twin, shape, store));
             }
         }
     }
@@ -628,7 +687,7 @@ mod tests {
         if !crate::tiles::amx::available() {
             crate::tiles::trap::install();
         }
-        assert_tile_instructions_agree_with_their_twin();
+        assert_products_agree(Arithmetic(Kind::Amx), EMULATED);
     }
 
     /// What no machine without the instructions can show: that the CPU does what their twin does.
@@ -637,13 +696,27 @@ mod tests {
     #[ignore = "needs AMX"]
     fn needs_amx_products_have_the_bits_of_their_twin() {
         assert!(crate::tiles::amx::available(), "this CPU or system has no AMX");
-        assert_tile_instructions_agree_with_their_twin();
+        assert_products_agree(Arithmetic(Kind::Amx), EMULATED);
+    }
+
+    /// The same for the instruction of AVX-512 that multiplies pairs.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    #[ignore = "needs AVX-512 BF16"]
+    fn needs_avx512bf16_products_have_the_bits_of_their_twin() {
+        assert!(std::arch::is_x86_feature_detected!("avx512bf16"), "this CPU has no AVX-512 BF16");
+        assert_products_agree(Arithmetic(Kind::Dots), PLAIN_DOTS);
     }
 
     #[test]
     fn the_kernels_are_named() {
         assert_eq!(Arithmetic::F32.kernels(), "f32");
-        let expected = if has_matrix_unit() { "amx" } else { "f32" };
+        assert_eq!(Arithmetic::bf16().uses_matrix_unit(), has_matrix_unit());
+        let expected = match (has_matrix_unit(), Arithmetic::bf16().uses_tiles()) {
+            (true, _) => "amx",
+            (false, true) => "avx512bf16",
+            (false, false) => "f32",
+        };
         assert_eq!(Arithmetic::bf16().kernels(), expected);
         assert!(Arithmetic::bf16().is_bf16() && !Arithmetic::F32.is_bf16());
     }

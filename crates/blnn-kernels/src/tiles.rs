@@ -4,7 +4,8 @@
 //! All packing and blocking is written over the trait [`Tiles`], of which `Emulated` is plain
 //! Rust and tested on any machine. The six instructions of [`amx::Amx`] are tested on any x86-64
 //! Linux: where the CPU has none, `trap` catches and emulates them, with the feature `emulated-amx`
-//! also for the crates above this one.
+//! also for the crates above this one. On a CPU that has the AVX-512 instruction for pairs alone, the
+//! registers lie in memory ([`dots`]).
 //!
 //! Operands are packed into tiles of 256 words, each a pair of values whose indices `k` in the
 //! summed dimension differ by 16 (see [`crate::bf16`]):
@@ -21,6 +22,8 @@
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(crate) mod amx;
+#[cfg(any(test, target_arch = "x86_64"))]
+pub(crate) mod dots;
 #[cfg(any(test, feature = "emulated-amx"))]
 pub(crate) mod emulated;
 #[cfg(all(any(test, feature = "emulated-amx"), target_arch = "x86_64", target_os = "linux"))]

@@ -54,12 +54,14 @@ impl Attributes {
     ) -> Products {
         let is_full = match self {
             Self::Sparse { values, .. } => {
-                values.saturating_mul(ONE_IN_SO_MANY) >= nodes.saturating_mul(features)
+                let dense_enough =
+                    values.saturating_mul(ONE_IN_SO_MANY) >= nodes.saturating_mul(features);
+                arithmetic.uses_matrix_unit() && dense_enough
             }
-            Self::Dense => true,
+            Self::Dense => arithmetic.uses_tiles(),
         };
         match self {
-            _ if is_full && arithmetic.uses_tiles() => Products::Tiled,
+            _ if is_full => Products::Tiled,
             Self::Sparse { .. } => Products::Sparse,
             Self::Dense => Products::Dense,
         }
@@ -172,9 +174,11 @@ mod tests {
         assert_eq!(sparse(100).products(10, 10, f32), Products::Sparse);
         assert_eq!(sparse(14).products(10, 10, bf16), Products::Sparse);
         assert_eq!(Attributes::Dense.products(10, 10, f32), Products::Dense);
-        let on_unit = |other| if bf16.uses_tiles() { Products::Tiled } else { other };
-        assert_eq!(sparse(15).products(10, 10, bf16), on_unit(Products::Sparse));
-        assert_eq!(Attributes::Dense.products(10, 10, bf16), on_unit(Products::Dense));
+        let if_so = |tiled, other| if tiled { Products::Tiled } else { other };
+        let on_unit = if_so(bf16.uses_matrix_unit(), Products::Sparse);
+        assert_eq!(sparse(15).products(10, 10, bf16), on_unit);
+        let on_tiles = if_so(bf16.uses_tiles(), Products::Dense);
+        assert_eq!(Attributes::Dense.products(10, 10, bf16), on_tiles);
     }
 
     #[test]

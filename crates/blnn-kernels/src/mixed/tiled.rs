@@ -72,7 +72,7 @@ impl TiledInputs {
     /// without that factor into zeros. All columns start out kept by both masks.
     ///
     /// # Panics
-    /// If the arithmetic has no matrix unit.
+    /// If the arithmetic has no tiles.
     #[track_caller]
     pub fn new(
         arithmetic: Arithmetic,
@@ -80,7 +80,7 @@ impl TiledInputs {
         cols: usize,
         mut write_row: impl FnMut(usize, &mut [f32]),
     ) -> Self {
-        assert!(arithmetic.uses_tiles(), "tiles are for a matrix unit");
+        assert!(arithmetic.uses_tiles(), "an arithmetic on tiles");
         let count = row_scale.len();
         let mut rows = Panels16::zeros(count.next_multiple_of(PANEL), cols);
         let mut turned = Packed::default();

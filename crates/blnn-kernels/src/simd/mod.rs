@@ -27,6 +27,8 @@ pub enum Isa {
     Avx2,
     /// x86-64 with AVX-512 F, BW, DQ and VL: 16 floats at a time.
     Avx512,
+    /// The same with AVX-512 BF16, whose instructions round to bfloat16 and multiply pairs of it.
+    Avx512Bf16,
     /// 64-bit ARM: 4 floats at a time.
     Neon,
 }
@@ -38,6 +40,7 @@ impl Isa {
             Self::Scalar => "scalar",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
+            Self::Avx512Bf16 => "avx512bf16",
             Self::Neon => "neon",
         }
     }
@@ -50,6 +53,9 @@ impl Isa {
             use std::arch::is_x86_feature_detected as has;
             let avx2 = has!("avx2") && has!("fma");
             if avx2 && has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") {
+                if has!("avx512bf16") {
+                    found.push(Self::Avx512Bf16);
+                }
                 found.push(Self::Avx512);
             }
             if avx2 {
@@ -181,7 +187,9 @@ macro_rules! dispatch {
                 }
                 match $crate::simd::isa() {
                     // SAFETY: `isa` returns only what the CPU was found to have.
-                    $crate::simd::Isa::Avx512 => return unsafe { avx512($($arg),*) },
+                    $crate::simd::Isa::Avx512 | $crate::simd::Isa::Avx512Bf16 => {
+                        return unsafe { avx512($($arg),*) };
+                    }
                     // SAFETY: as above.
                     $crate::simd::Isa::Avx2 => return unsafe { avx2($($arg),*) },
                     _ => {}
@@ -207,7 +215,7 @@ macro_rules! dispatch_rounding {
         #[allow(clippy::too_many_arguments, reason = "kernels take their shapes and strides apart")]
         $vis fn $name($($arg: $ty),*) {
             #[cfg(target_arch = "x86_64")]
-            if $crate::simd::rounds_by_instruction() {
+            if $crate::simd::isa() == $crate::simd::Isa::Avx512Bf16 {
                 use $kernel as kernel;
                 #[target_feature(enable = "avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
                 #[allow(clippy::too_many_arguments, reason = "as above")]
@@ -224,16 +232,6 @@ macro_rules! dispatch_rounding {
     };
 }
 pub(crate) use dispatch_rounding;
-
-/// Whether the CPU has AVX-512 BF16 and `BLNN_KERNELS` does not name lesser kernels.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn rounds_by_instruction() -> bool {
-    static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER.get_or_init(|| {
-        let is_forced = matches!(wish(), Ok(Some(_)));
-        !is_forced && isa() == Isa::Avx512 && std::arch::is_x86_feature_detected!("avx512bf16")
-    })
-}
 
 #[cfg(test)]
 mod tests {

@@ -32,7 +32,7 @@ macro_rules! dispatch {
                 }
                 match isa() {
                     // SAFETY: `isa` names only what the processor has.
-                    Isa::Avx512 => return unsafe { wide $(::<$flag>)? ($($arg),*) },
+                    Isa::Avx512 | Isa::Avx512Bf16 => return unsafe { wide $(::<$flag>)? ($($arg),*) },
                     // SAFETY: the same.
                     Isa::Avx2 => return unsafe { middle $(::<$flag>)? ($($arg),*) },
                     _ => {}
@@ -283,7 +283,7 @@ macro_rules! vectorise {
                 }
                 match isa() {
                     // SAFETY: `isa` names only what the processor has.
-                    Isa::Avx512 => return unsafe { wide($($arg),*) },
+                    Isa::Avx512 | Isa::Avx512Bf16 => return unsafe { wide($($arg),*) },
                     // SAFETY: the same.
                     Isa::Avx2 => return unsafe { middle($($arg),*) },
                     _ => {}

@@ -105,12 +105,12 @@ impl Tiles for Emulated {
 }
 
 /// The bfloat16 in the upper half of a word.
-fn half(word: u32) -> f32 {
+pub(super) fn half(word: u32) -> f32 {
     flush(f32::from_bits(word & 0xffff_0000))
 }
 
 /// The instruction reads and writes numbers too small for their exponent as zero.
-fn flush(x: f32) -> f32 {
+pub(super) fn flush(x: f32) -> f32 {
     if x.is_subnormal() { 0.0f32.copysign(x) } else { x }
 }
 

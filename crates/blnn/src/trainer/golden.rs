@@ -112,7 +112,7 @@ impl Golden {
 
     /// On a matrix unit the attributes are multiplied in full: that must be what is compared.
     fn assert_products(&self, trainer: &Trainer) {
-        let on_unit = self.precision.arithmetic().uses_tiles();
+        let on_unit = self.precision.arithmetic().uses_matrix_unit();
         assert_eq!(matches!(trainer.inputs, Inputs::Tiled(_)), on_unit);
     }
 
