@@ -10,7 +10,7 @@ use blnn_kernels::Isa;
 use crate::args::Args;
 use crate::tally::Tally;
 use crate::test_binaries::{self, TestBinary};
-use crate::{browser, fuzz, large_graphs, matrix_unit, workspace};
+use crate::{browser, fuzz, large_graphs, matrix_unit, pairs, workspace};
 
 /// Packages whose results depend on the kernels.
 const NUMERIC_PACKAGES: [&str; 2] = ["blnn-kernels", "blnn"];
@@ -40,6 +40,7 @@ fn run_all(report: &mut Report) -> Result<()> {
     report.step("tests", |report| all_tests(report, &tests))?;
     report.step("tests of the large graphs", |report| large_graph_tests(report, &tests))?;
     report.step("tests of the matrix unit", |report| matrix_unit_tests(report, &tests))?;
+    report.step("tests of products of pairs", |report| pair_tests(report, &tests))?;
     report.step("tests with lesser kernels", |report| forced_kernel_tests(report, &tests))?;
     report.step("fuzz targets compile", |_| succeed(&mut fuzz::check()))?;
     report.step("documentation", |_| {
@@ -83,8 +84,8 @@ impl NotRun {
 
     /// The kernels that this CPU has not: none of the numeric tests ran with them.
     fn kernels(available: &[&str]) -> Option<Self> {
-        let missing =
-            ["avx512", "avx2", "neon"].into_iter().filter(|name| !available.contains(name));
+        let all = ["avx512bf16", "avx512", "avx2", "neon"];
+        let missing = all.into_iter().filter(|name| !available.contains(name));
         let names: Vec<String> =
             missing.map(|name| format!("all with the {name} kernels")).collect();
         let (want, remedy) = ("another CPU", "a machine that has these instructions");
@@ -113,16 +114,25 @@ fn matrix_unit_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
     emulated.map_or(Ok(()), |mut command| report.count(&mut command))
 }
 
+/// What only a CPU with AVX-512 BF16 can run.
+fn pair_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
+    let mark = pairs::TEST_MARK;
+    let marked = NotRun::new("AVX-512 BF16", pairs::REMEDY, mark, tests)?;
+    report.marked(mark, marked, tests, pairs::are_here(), |_| ())
+}
+
 /// The same tests must pass with lesser kernels than this CPU's best: the scalar ones are the
-/// oracle and the fallback, the AVX2 ones are what most users have.
+/// oracle and the fallback, the AVX2 ones are what most users have, those of AVX-512 BF16 are
+/// lesser where there is a matrix unit.
 fn forced_kernel_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
     let is_numeric = |test: &&TestBinary| NUMERIC_PACKAGES.contains(&test.package.as_str());
     let available: Vec<&str> = Isa::available().into_iter().map(Isa::name).collect();
-    for kernels in ["scalar", "avx2"].into_iter().filter(|name| available.contains(name)) {
+    let lesser = ["scalar", "avx2", "avx512bf16"];
+    for kernels in lesser.into_iter().filter(|name| available.contains(name)) {
         for test in tests.iter().filter(is_numeric) {
             let mut command = test.command();
             command.env("BLNN_KERNELS", kernels);
-            for mark in [large_graphs::TEST_MARK, matrix_unit::TEST_MARK] {
+            for mark in [large_graphs::TEST_MARK, matrix_unit::TEST_MARK, pairs::TEST_MARK] {
                 command.args(["--skip", mark]);
             }
             report.count(&mut command)?;

@@ -13,6 +13,7 @@ mod fuzz;
 mod golden;
 mod large_graphs;
 mod matrix_unit;
+mod pairs;
 mod peer;
 mod python;
 mod tally;

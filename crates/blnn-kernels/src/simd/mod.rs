@@ -186,8 +186,8 @@ macro_rules! dispatch {
                     unsafe { kernel::<$crate::simd::Avx2>($($arg),*) }
                 }
                 match $crate::simd::isa() {
-                    // SAFETY: `isa` returns only what the CPU was found to have.
                     $crate::simd::Isa::Avx512 | $crate::simd::Isa::Avx512Bf16 => {
+                        // SAFETY: `isa` returns only what the CPU was found to have.
                         return unsafe { avx512($($arg),*) };
                     }
                     // SAFETY: as above.

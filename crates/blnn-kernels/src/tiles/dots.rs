@@ -151,8 +151,10 @@ mod tests {
         // SAFETY: plain Rust needs no instructions.
         let mut tiles = unsafe { InMemory::<Plain>::configure() };
         tiles.registers[0].0[2][3] = 100.0;
-        (tiles.registers[4].0[2][0], tiles.registers[4].0[2][15]) = (pair(2.0, 3.0), pair(5.0, 7.0));
-        (tiles.registers[6].0[0][3], tiles.registers[6].0[15][3]) = (pair(0.5, 1.0), pair(-1.0, 4.0));
+        (tiles.registers[4].0[2][0], tiles.registers[4].0[2][15]) =
+            (pair(2.0, 3.0), pair(5.0, 7.0));
+        (tiles.registers[6].0[0][3], tiles.registers[6].0[15][3]) =
+            (pair(0.5, 1.0), pair(-1.0, 4.0));
         tiles.multiply::<0, 4, 6>();
         let mut want = [[0.0; WORDS]; WORDS];
         want[2][3] = 100.0 + (2.0 * 0.5 + 3.0) + (-5.0 + 7.0 * 4.0);
@@ -164,7 +166,8 @@ mod tests {
     fn upper_values_are_added_first() {
         let large = f32::from(1_u8 << 4) * f32::from(1_u8 << 4) * 65536.0;
         assert_eq!(large + 1.0, large);
-        let sum = |lower, upper| plus_dot(-large, pair(1.0, 1.0).to_bits(), pair(lower, upper).to_bits());
+        let sum =
+            |lower, upper| plus_dot(-large, pair(1.0, 1.0).to_bits(), pair(lower, upper).to_bits());
         assert_eq!((sum(1.0, large), sum(large, 1.0)), (1.0, 1.0));
         assert_eq!(plus_dot(large, pair(1.0, 1.0).to_bits(), pair(-large, 1.0).to_bits()), 0.0);
         assert_eq!(plus_dot(large, pair(1.0, 1.0).to_bits(), pair(1.0, -large).to_bits()), 1.0);
