@@ -122,13 +122,15 @@ fn pair_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
 }
 
 /// The same tests must pass with lesser kernels than this CPU's best: the scalar ones are the
-/// oracle and the fallback, the AVX2 ones are what most users have, those of AVX-512 BF16 are
-/// lesser where there is a matrix unit.
+/// oracle and the fallback, the AVX2 ones are what most users have, and those of AVX-512 with and
+/// without BF16 round otherwise than a matrix unit.
 fn forced_kernel_tests(report: &mut Report, tests: &[TestBinary]) -> Result<()> {
     let is_numeric = |test: &&TestBinary| NUMERIC_PACKAGES.contains(&test.package.as_str());
     let available: Vec<&str> = Isa::available().into_iter().map(Isa::name).collect();
-    let lesser = ["scalar", "avx2", "avx512bf16"];
-    for kernels in lesser.into_iter().filter(|name| available.contains(name)) {
+    let default = if matrix_unit::is_here() { "amx" } else { available[0] };
+    let others = ["scalar", "avx2", "avx512", "avx512bf16"];
+    let are_here = |name: &&str| available.contains(name) && *name != default;
+    for kernels in others.into_iter().filter(are_here) {
         for test in tests.iter().filter(is_numeric) {
             let mut command = test.command();
             command.env("BLNN_KERNELS", kernels);

@@ -17,6 +17,7 @@ mod graph;
 mod guarded;
 mod method;
 mod model;
+mod natural;
 mod nearest;
 mod nn;
 mod optim;

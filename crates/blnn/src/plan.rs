@@ -1,5 +1,6 @@
 //! [`Plan`]: every setting of one training run, validated.
 
+use blnn_kernels::Isa;
 use blnn_kernels::mixed::Arithmetic;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
@@ -49,14 +50,25 @@ impl Precision {
     pub fn kernels(self) -> Kernels {
         Kernels { vectors: blnn_kernels::isa().name(), dense: self.arithmetic().kernels() }
     }
+
+    /// What decides how a training rounds here: with the same input, settings and words here, it
+    /// gives the same bits.
+    pub(crate) fn rounding(self) -> String {
+        match (self, blnn_kernels::isa()) {
+            // Of f32 both have the same kernels.
+            (Self::F32, Isa::Avx512Bf16) => Isa::Avx512.name().to_owned(),
+            (Self::F32, isa) => isa.name().to_owned(),
+            (Self::Bf16, isa) => format!("{}/{}", isa.name(), self.arithmetic().kernels()),
+        }
+    }
 }
 
 /// The names of the kernels that a training runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Kernels {
-    /// The vector instructions: `avx512`, `avx2`, `neon` or `scalar`.
+    /// The vector instructions: `avx512bf16`, `avx512`, `avx2`, `neon` or `scalar`.
     pub vectors: &'static str,
-    /// The dense products: `amx`, or `f32` for vectors of floats.
+    /// The dense products: `amx`, `avx512bf16`, or `f32` for vectors of floats.
     pub dense: &'static str,
 }
 

@@ -25,7 +25,7 @@ pub(crate) enum Products {
     Sparse,
     /// By all values.
     Dense,
-    /// By all values, on a matrix unit.
+    /// By all values, on tiles.
     Tiled,
 }
 

@@ -195,6 +195,33 @@ fn parquet_tables_are_read_over_row_groups() {
     assert_eq!((names.len(), classes), (3, vec![Some(1), Some(0), Some(0)]));
 }
 
+/// Hashes of 64 bits have no sign: as signed numbers they would name other nodes than a csv does.
+#[test]
+fn parquet_ids_without_a_sign_are_not_negative() {
+    let place = Place::new();
+    let schema = "message nodes { required binary topic (STRING); required int64 node (UINT_64); \
+                  required double age; }";
+    let groups = [(vec!["b", "a", "a"], vec![-1, 3, i64::MIN], vec![0.5, 1.5, 2.5])];
+    let nodes = place.put("nodes.parquet", parquet_file(schema, &groups));
+    let edges = place.put("edges.csv", "3,18446744073709551615\n9223372036854775808,3\n");
+    let loaded = load(&labelled(edges, nodes)).unwrap();
+    assert_eq!(ids(&loaded.graph), ["18446744073709551615", "3", "9223372036854775808"]);
+    assert_eq!(loaded.graph.adjacency().row(1), [0, 2]);
+    let schema = "message nodes { required binary node (STRING); required int64 n (UINT_64); }";
+    let groups = [(vec!["x", "y"], vec![i64::MIN, 0], vec![])];
+    let nodes = place.put("counts.parquet", parquet_file(schema, &groups));
+    let told = OwnGraph { nodes: Some(nodes), ..OwnGraph::new(place.put("xy.csv", "x,y\n")) };
+    let loaded = load(&told).unwrap();
+    let Features::Dense(x) = loaded.graph.features() else { panic!("one column of numbers") };
+    assert!(x.get(0, 0) > x.get(1, 0), "2⁶³ is more than nothing");
+    let schema =
+        "message edges { required binary source (STRING); required int64 target (UINT_64); }";
+    let groups = [(vec!["3", "7"], vec![-1, 3], vec![])];
+    let edges = place.put("edges.parquet", parquet_file(schema, &groups));
+    let loaded = load(&OwnGraph::new(edges)).unwrap();
+    assert_eq!(ids(&loaded.graph), ["3", "18446744073709551615", "7"]);
+}
+
 /// The index of a data frame is no feature, and holds the ids if nothing else can.
 #[test]
 fn the_index_of_a_data_frame_is_ids_for_want_of_others() {

@@ -22,6 +22,7 @@ const LAYERS: [Layer; 11] = [
             "error",
             "atomic",
             "guarded",
+            "natural",
             "nearest",
             "npy",
             "published",

@@ -1,4 +1,4 @@
-//! [`TiledInputs`]: a full input matrix, packed for a matrix unit once and multiplied at every step.
+//! [`TiledInputs`]: a full input matrix, packed as tiles once and multiplied at every step.
 //!
 //! It is what [`MaskedInputs`] is for sparse ones, and like it sums what both masks keep once: the
 //! whole matrix is multiplied by weights whose other rows are zero, and the few columns that one mask
@@ -261,6 +261,7 @@ mod tests {
     use super::*;
 
     const EMULATED: Arithmetic = Arithmetic(Kind::Emulated);
+    const PLAIN_DOTS: Arithmetic = Arithmetic(Kind::PlainDots);
 
     fn wave(rows: usize, cols: usize, step: f32) -> Matrix {
         Matrix::from_fn(rows, cols, |i, j| ((i * 7 + j * 3) as f32 * step).sin())
@@ -293,6 +294,10 @@ mod tests {
     /// Less than a tile of everything, remainders, several shards, and more rows than stay near.
     const SHAPES: [(usize, usize, usize); 5] =
         [(1, 1, 1), (33, 40, 31), (130, 65, 33), (64, 96, 64), (1100, 200, 40)];
+
+    fn each_shape() -> impl Iterator<Item = (Arithmetic, (usize, usize, usize))> {
+        SHAPES.into_iter().flat_map(|shape| [(EMULATED, shape), (PLAIN_DOTS, shape)])
+    }
 
     fn products(
         arithmetic: Arithmetic,
@@ -344,9 +349,9 @@ mod tests {
 
     #[test]
     fn products_are_those_of_rounded_operands_masked_scaled_and_rounded() {
-        for (n, f, h) in SHAPES {
+        for (arithmetic, (n, f, h)) in each_shape() {
             let (x, row_scale, w) = (wave(n, f, 0.13), factors(n, 0.5), wave(f, h, 0.3));
-            for (mask, found) in products(EMULATED, (n, f, h), 2).iter().enumerate() {
+            for (mask, found) in products(arithmetic, (n, f, h), 2).iter().enumerate() {
                 let scale = factors(n, 1.0 + mask as f32);
                 let kept = |k, j| if is_kept(class(k), mask) { w.get(k, j) } else { 0.0 };
                 for i in 0..n {
@@ -363,9 +368,9 @@ mod tests {
 
     #[test]
     fn gradients_are_those_of_rounded_operands_by_class() {
-        for (n, f, h) in SHAPES {
+        for (arithmetic, (n, f, h)) in each_shape() {
             let (x, gradients) = (wave(n, f, 0.13), GRADIENTS.map(|step| wave(n, h, step)));
-            let found = gradient(EMULATED, (n, f, h), 2);
+            let found = gradient(arithmetic, (n, f, h), 2);
             for i in 0..f {
                 let source = gradients.get(class(i) as usize);
                 for j in 0..h {
@@ -402,10 +407,22 @@ mod tests {
         if !crate::tiles::amx::available() {
             crate::tiles::trap::install();
         }
-        let amx = Arithmetic(Kind::Amx);
+        assert_same_bits(Arithmetic(Kind::Amx), EMULATED);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    #[ignore = "needs AVX-512 BF16"]
+    fn needs_avx512bf16_attributes_have_the_bits_of_their_twin() {
+        assert!(std::arch::is_x86_feature_detected!("avx512bf16"), "this CPU has no AVX-512 BF16");
+        assert_same_bits(Arithmetic(Kind::Dots), PLAIN_DOTS);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn assert_same_bits(instructions: Arithmetic, twin: Arithmetic) {
         for shape in SHAPES {
-            assert_eq!(products(amx, shape, 2), products(EMULATED, shape, 2));
-            assert_eq!(gradient(amx, shape, 2), gradient(EMULATED, shape, 2));
+            assert_eq!(products(instructions, shape, 2), products(twin, shape, 2));
+            assert_eq!(gradient(instructions, shape, 2), gradient(twin, shape, 2));
         }
     }
 

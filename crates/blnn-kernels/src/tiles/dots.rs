@@ -178,6 +178,37 @@ mod tests {
         let tiny = f32::from_bits(1 << 16);
         let huge = pair(2f32.powi(100), 2f32.powi(100)).to_bits();
         assert_eq!(plus_dot(0.0, pair(tiny, tiny).to_bits(), huge), 0.0);
+        // A tiny sum does not count even where what comes of it is not tiny.
+        let least = pair(0.0, f32::MIN_POSITIVE).to_bits();
+        let one = pair(0.0, 1.0).to_bits();
+        assert_eq!(plus_dot(tiny, one, least), f32::MIN_POSITIVE);
         assert_eq!(plus_dot(tiny, 0, 0).to_bits(), 0);
+    }
+
+    /// That the CPU takes tiny numbers for zero where its twin does, and rounds as often.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    #[ignore = "needs AVX-512 BF16"]
+    fn needs_avx512bf16_tiny_and_large_numbers_are_those_of_the_twin() {
+        assert!(std::arch::is_x86_feature_detected!("avx512bf16"), "this CPU has no AVX-512 BF16");
+        let tiny = f32::from_bits(1 << 16);
+        let halves = [tiny, -tiny, f32::MIN_POSITIVE, -1.0, 2f32.powi(60), -2f32.powi(-60), 0.0];
+        let value = |k: usize| halves[k % halves.len()];
+        let word = |k: usize| pair(value(k), value(k / halves.len()));
+        let sum = |k: usize| if k.is_multiple_of(3) { f32::from_bits(k as u32) } else { value(k) };
+        let tile = |f: &dyn Fn(usize) -> f32| {
+            Tile(std::array::from_fn(|i| std::array::from_fn(|j| f(i * 23 + j * 5))))
+        };
+        let (a, b) = (tile(&word), tile(&|k| word(k * 3 + 1)));
+        let [mut found, mut want] = [(); 2].map(|()| tile(&sum));
+        // SAFETY: the CPU has the instructions, as asserted; plain Rust needs none.
+        unsafe {
+            Instruction::multiply(&mut found, &a, &b);
+            Plain::multiply(&mut want, &a, &b);
+        }
+        assert_eq!(
+            found.0.map(|row| row.map(f32::to_bits)),
+            want.0.map(|row| row.map(f32::to_bits))
+        );
     }
 }

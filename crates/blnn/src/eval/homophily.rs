@@ -92,6 +92,31 @@ pub fn homophily_by_weight(
     shares_by_weight(pairs.collect(), interval)
 }
 
+/// The weights that BLNN's attention gives the neighbours of one anchor if both ends are these
+/// embeddings: the softmax of cosine over temperature, one for each of `adjacency.row(anchor)`.
+pub(crate) fn attention_weights(
+    embeddings: &Matrix,
+    adjacency: &Pattern,
+    anchor: usize,
+    temperature: f64,
+) -> Vec<f32> {
+    let dot = |a: usize, b: usize| {
+        let products = embeddings.row(a).iter().zip(embeddings.row(b));
+        products.map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>()
+    };
+    let cosine = |j: usize| {
+        let length = (dot(anchor, anchor) * dot(j, j)).sqrt();
+        if length > 0.0 { dot(anchor, j) / length } else { 0.0 }
+    };
+    let neighbours = adjacency.row(anchor).iter();
+    let logits: Vec<f64> = neighbours.map(|&j| cosine(j as usize) / temperature).collect();
+    // Without the largest taken off, a low temperature overflows.
+    let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let scores: Vec<f64> = logits.iter().map(|logit| (logit - largest).exp()).collect();
+    let total: f64 = scores.iter().sum();
+    scores.iter().map(|score| (score / total) as f32).collect()
+}
+
 fn one_label_a_node(adjacency: &Pattern, labels: &[u32]) -> Result<()> {
     if labels.len() == adjacency.rows() {
         return Ok(());
@@ -133,6 +158,20 @@ mod tests {
         let shares = homophily_by_similarity(&x, &star(), &[0, 0, 1, 0, 1], 3).unwrap();
         // Pairs by cosine: with 3 (twice), with 1 (twice), with 2 (twice), with 4 (twice).
         assert_eq!(shares, [1.0, 1.0 / 3.0, 0.0]);
+    }
+
+    #[test]
+    fn similar_neighbours_weigh_more_and_weights_sum_to_one() {
+        let star = Pattern::new(4, vec![0, 3, 4, 5, 6], vec![1, 2, 3, 0, 0, 0]).unwrap();
+        let x = Matrix::from_vec(4, 2, vec![1.0, 0.0, 0.0, 2.0, 3.0, 0.0, -1.0, 0.0]);
+        let weights = attention_weights(&x, &star, 0, 0.5);
+        assert!(weights[1] > weights[0] && weights[0] > weights[2]);
+        assert!((weights.iter().sum::<f32>() - 1.0).abs() < 1e-6);
+        let want = (1.0_f64 / 0.5).exp() / ((2.0_f64).exp() + 1.0 + (-2.0_f64).exp());
+        assert!((f64::from(weights[1]) - want).abs() < 1e-6);
+        // A row of zeros points nowhere: it is like no other.
+        let weights = attention_weights(&Matrix::zeros(4, 2), &star, 0, 0.01);
+        assert_eq!(weights, [1.0 / 3.0; 3]);
     }
 
     #[test]

@@ -42,6 +42,7 @@ use classify::{Probe, SplitScore};
 use input::Classes;
 
 pub use compare::{Comparison, Summary};
+pub(crate) use homophily::attention_weights;
 pub use homophily::{
     NEIGHBOURS_PER_INTERVAL, PAIRS_PER_INTERVAL, edge_homophily, homophily_by_similarity,
     homophily_by_weight,

@@ -26,7 +26,7 @@ pub(crate) struct InputProject {
     gradient: [bool; 2],
     /// U and its gradient are stored as bfloat16, and so are the weights that are gathered.
     narrow: bool,
-    /// What a matrix unit multiplies the attributes by: W under the masks.
+    /// What the attributes are multiplied by on tiles: W under the masks.
     tiled_weights: TiledWeights,
     /// … and a gradient of U.
     gradient_operand: Operand,
@@ -118,12 +118,12 @@ impl InputProject {
                     run.memory.release(masked);
                 }
             }
-            Inputs::Tiled(_) => unreachable!("a matrix unit has products of its own"),
+            Inputs::Tiled(_) => unreachable!("tiles have products of their own"),
         }
         [first, second]
     }
 
-    /// [`Self::project`] on a matrix unit, with U as bfloat16.
+    /// [`Self::project`] on tiles, with U as bfloat16.
     fn project_tiles(
         &mut self,
         run: &mut Run<'_>,

@@ -20,7 +20,7 @@ pub(crate) enum Inputs {
         /// One factor a node: all ones.
         ones: Vec<f32>,
     },
-    /// Stored in full for a matrix unit; columns that one view alone keeps are taken out.
+    /// Stored in full, as tiles; columns that one view alone keeps are taken out.
     Tiled(Box<TiledInputs>),
 }
 

@@ -23,7 +23,7 @@ const BLOCK_ROWS: usize = 128;
 /// Rows of a block of a shard: even blocks of whole register tiles.
 fn block_rows(shard_rows: usize, arithmetic: Arithmetic) -> usize {
     let tile = arithmetic.tile_rows();
-    // On a matrix unit packed copies join the block's matrices: half the rows fit as well.
+    // On tiles packed copies join the block's matrices: half the rows fit as well.
     let room = if arithmetic.uses_tiles() { BLOCK_ROWS / 2 } else { BLOCK_ROWS };
     let most = room / tile * tile;
     let blocks = shard_rows.div_ceil(most).max(1);
@@ -31,7 +31,7 @@ fn block_rows(shard_rows: usize, arithmetic: Arithmetic) -> usize {
 }
 
 /// Rows whose shares of the gradients of the weights are summed in one go: all of a shard's share
-/// passes through the cache each time, so on a matrix unit several blocks wait for each other.
+/// passes through the cache each time, so on tiles several blocks wait for each other.
 fn rows_at_once(block_rows: usize, arithmetic: Arithmetic) -> usize {
     if arithmetic.uses_tiles() { 4 * block_rows } else { block_rows }
 }

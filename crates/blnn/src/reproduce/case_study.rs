@@ -5,11 +5,12 @@
 //! one anchor, the node with 949 neighbours on Computers, sorted by the attention's weights, in
 //! intervals of 50. Graphs too small for these sizes get about 20 intervals.
 
-use blnn_kernels::{Matrix, Pattern};
+use blnn_kernels::Pattern;
 
 use crate::error::Result;
 use crate::eval::{
-    NEIGHBOURS_PER_INTERVAL, PAIRS_PER_INTERVAL, homophily_by_similarity, homophily_by_weight,
+    NEIGHBOURS_PER_INTERVAL, PAIRS_PER_INTERVAL, attention_weights, homophily_by_similarity,
+    homophily_by_weight,
 };
 use crate::graph::Graph;
 
@@ -76,7 +77,8 @@ fn curves(graph: &Graph, run: &Trained, embedding: &StoredEmbedding) -> Result<[
     let interval = interval(adjacency.entries(), PAIRS_PER_INTERVAL);
     let pairs = homophily_by_similarity(&embeddings, adjacency, labels, interval)?;
     let anchor = anchor(adjacency);
-    let weights = attention(&embeddings, adjacency, anchor, run.job.temperature().unwrap_or(1.0));
+    let weights =
+        attention_weights(&embeddings, adjacency, anchor, run.job.temperature().unwrap_or(1.0));
     let interval = self::interval(weights.len(), NEIGHBOURS_PER_INTERVAL);
     let neighbours = homophily_by_weight(adjacency, labels, anchor, &weights, interval)?;
     Ok([pairs, neighbours])
@@ -93,28 +95,6 @@ fn anchor(adjacency: &Pattern) -> usize {
     let nodes = || 0..adjacency.rows();
     let paper = nodes().find(|i| degree(i) == ANCHOR_DEGREE);
     paper.or_else(|| nodes().rev().max_by_key(degree)).unwrap_or(0)
-}
-
-/// The attention's weights over the anchor's neighbours: softmax of cosine over temperature.
-fn attention(
-    embeddings: &Matrix,
-    adjacency: &Pattern,
-    anchor: usize,
-    temperature: f64,
-) -> Vec<f32> {
-    let dot = |a: usize, b: usize| {
-        let products = embeddings.row(a).iter().zip(embeddings.row(b));
-        products.map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>()
-    };
-    let norm = |i: usize| dot(i, i).sqrt().max(f64::MIN_POSITIVE);
-    let cosine = |j: usize| dot(anchor, j) / (norm(anchor) * norm(j));
-    let logits: Vec<f64> =
-        adjacency.row(anchor).iter().map(|&j| cosine(j as usize) / temperature).collect();
-    // Without the largest taken off, a low temperature overflows.
-    let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let scores: Vec<f64> = logits.iter().map(|logit| (logit - largest).exp()).collect();
-    let total: f64 = scores.iter().sum();
-    scores.iter().map(|score| (score / total) as f32).collect()
 }
 
 /// The ends of a curve as rows: how much the first interval differs from the last.
@@ -175,14 +155,8 @@ mod tests {
     }
 
     #[test]
-    fn similar_neighbours_weigh_more_and_weights_sum_to_one() {
+    fn without_the_papers_anchor_it_is_the_node_with_most_neighbours() {
         let star = Pattern::new(4, vec![0, 3, 4, 5, 6], vec![1, 2, 3, 0, 0, 0]).unwrap();
-        let x = Matrix::from_vec(4, 2, vec![1.0, 0.0, 0.0, 2.0, 3.0, 0.0, -1.0, 0.0]);
         assert_eq!(anchor(&star), 0);
-        let weights = attention(&x, &star, 0, 0.5);
-        assert!(weights[1] > weights[0] && weights[0] > weights[2]);
-        assert!((weights.iter().sum::<f32>() - 1.0).abs() < 1e-6);
-        let want = (1.0_f64 / 0.5).exp() / ((2.0_f64).exp() + 1.0 + (-2.0_f64).exp());
-        assert!((f64::from(weights[1]) - want).abs() < 1e-6);
     }
 }

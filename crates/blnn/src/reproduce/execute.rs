@@ -308,7 +308,7 @@ impl Work<'_> {
         } else {
             RunFolder::create(&root, false)?
         };
-        trained::note_provenance(&folder, self.options, every)?;
+        trained::note_provenance(&folder, job.plan().precision(), self.options, every)?;
         let training = Job {
             graph: &graph,
             plan: job.plan(),

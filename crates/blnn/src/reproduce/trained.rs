@@ -19,6 +19,7 @@ use crate::data::{fetch, npy};
 use crate::error::{Error, ErrorKind, Result};
 use crate::eval::{ClassifyScores, EvalPlan, Protocol, evaluate};
 use crate::graph::Graph;
+use crate::plan::Precision;
 use crate::run::{Record, RunFolder, read_records};
 use crate::train::same_config;
 
@@ -43,8 +44,9 @@ pub struct TrainedBy {
     pub version: String,
     /// The commits it was built from: more than one if the run was continued by another build.
     pub commits: Vec<String>,
-    /// The vector instructions it ran on. Other ones round otherwise, so only the same ones give
-    /// the same bits.
+    /// The instructions that decided how it rounded: the vectors, and of a run in bfloat16 the
+    /// products after a slash. Only the same ones give the same bits. Older records of runs in
+    /// bfloat16 name the vectors alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vectors: Vec<String>,
     /// Epochs between evaluations, where they were noted.
@@ -185,7 +187,12 @@ fn provenance(root: &Path) -> Result<TrainedBy> {
 }
 
 /// Notes which program trains the run in `folder`, and how often it scores it.
-pub(super) fn note_provenance(folder: &RunFolder, options: &Options, every: usize) -> Result<()> {
+pub(super) fn note_provenance(
+    folder: &RunFolder,
+    precision: Precision,
+    options: &Options,
+    every: usize,
+) -> Result<()> {
     let path = folder.root().join(PROVENANCE);
     let mut provenance = provenance(folder.root())?;
     provenance.version = env!("CARGO_PKG_VERSION").into();
@@ -195,7 +202,7 @@ pub(super) fn note_provenance(folder: &RunFolder, options: &Options, every: usiz
             noted.push(new);
         }
     };
-    note(&mut provenance.vectors, blnn_kernels::isa().name().to_owned());
+    note(&mut provenance.vectors, precision.rounding());
     if let Some(commit) = &options.commit {
         note(&mut provenance.commits, commit.clone());
     }

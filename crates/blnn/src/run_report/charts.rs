@@ -6,8 +6,8 @@ use blnn_kernels::Matrix;
 
 use crate::error::Result;
 use crate::eval::{
-    NEIGHBOURS_PER_INTERVAL, PAIRS_PER_INTERVAL, compactness_by_class, homophily_by_similarity,
-    homophily_by_weight,
+    NEIGHBOURS_PER_INTERVAL, PAIRS_PER_INTERVAL, attention_weights, compactness_by_class,
+    homophily_by_similarity, homophily_by_weight,
 };
 use crate::graph::Graph;
 use crate::report::{Chart, Kind, Section, Series, Variant};
@@ -186,30 +186,10 @@ impl CaseStudy<'_> {
         let adjacency = self.graph.adjacency();
         let count = adjacency.row(anchor).len();
         let interval = count.div_ceil(ANCHOR_INTERVALS).clamp(1, NEIGHBOURS_PER_INTERVAL);
-        let weights = self.attention(anchor);
+        let weights = attention_weights(self.embeddings, adjacency, anchor, self.temperature);
         let shares = homophily_by_weight(adjacency, self.labels, anchor, &weights, interval)?;
         let name = format!("{} ({} neighbours)", self.ids[anchor], super::grouped(count));
         Ok(intervals(name, &shares, interval, count))
-    }
-
-    /// The softmax of cosine over temperature, as the method weighs neighbours.
-    fn attention(&self, anchor: usize) -> Vec<f32> {
-        let dot = |a: usize, b: usize| -> f64 {
-            let (a, b) = (self.embeddings.row(a), self.embeddings.row(b));
-            a.iter().zip(b).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum()
-        };
-        let cosine = |j: usize| {
-            let length = (dot(anchor, anchor) * dot(j, j)).sqrt();
-            if length > 0.0 { dot(anchor, j) / length } else { 0.0 }
-        };
-        let neighbours = self.graph.adjacency().row(anchor).iter();
-        let cosines: Vec<f64> = neighbours.map(|&j| cosine(j as usize)).collect();
-        // Without the largest taken off, a low temperature overflows.
-        let largest = cosines.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let raw: Vec<f64> =
-            cosines.iter().map(|c| ((c - largest) / self.temperature).exp()).collect();
-        let total: f64 = raw.iter().sum();
-        raw.iter().map(|w| (w / total) as f32).collect()
     }
 
     fn compactness(&self) -> Result<Option<Chart>> {
@@ -338,7 +318,5 @@ mod tests {
         assert_eq!(shares(1), [1.0, 1.0, 0.0], "neighbours 1, 3, 2 of the hub");
         assert_eq!(charts[1].variants[0].name, "n0 (3 neighbours)");
         assert_eq!(charts[2].variants[0].categories, ["a"], "class b has one node");
-        let weights = study.attention(0);
-        assert!((weights.iter().sum::<f32>() - 1.0).abs() < 1e-6);
     }
 }

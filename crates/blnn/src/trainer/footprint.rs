@@ -160,7 +160,7 @@ fn operation_bytes(sizes: &Sizes, plan: &Plan) -> u64 {
     layers + predict + inputs + operands(plan, rounded) + method_bytes(sizes, plan)
 }
 
-/// The first weights under both masks, in two bytes a value, where a matrix unit multiplies the
+/// The first weights under both masks, in two bytes a value, where tiles multiply the
 /// attributes by them.
 fn tiled_weights(sizes: &Sizes, plan: &Plan) -> u64 {
     match sizes.products(plan.precision.arithmetic()) {

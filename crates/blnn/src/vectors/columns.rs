@@ -13,6 +13,7 @@ use super::names::{Candidate, Roles, told};
 use super::{VECTOR_NAMES, Vectors, check_ids, parse};
 use crate::error::Result;
 use crate::guarded::guarded;
+use crate::natural::{has_no_sign, widened, written};
 
 /// Values or lists that are decoded at once.
 const BATCH: usize = 1 << 12;
@@ -229,6 +230,7 @@ fn dimensions(file: &Source, places: &[usize], columns: &[ColumnDescPtr]) -> Res
 
 fn texts(file: &Source, place: usize, columns: &[ColumnDescPtr]) -> Result<Vec<String>> {
     let column = &columns[place];
+    let no_sign = has_no_sign(column);
     let mut all = Vec::new();
     each_group(file, place, |reader| {
         match reader {
@@ -241,10 +243,12 @@ fn texts(file: &Source, place: usize, columns: &[ColumnDescPtr]) -> Result<Vec<S
                 }
             }
             ColumnReader::Int32ColumnReader(reader) => {
-                all.extend(values(reader, column)?.0.iter().map(ToString::to_string));
+                let ids = values(reader, column)?.0;
+                all.extend(ids.iter().map(|&stored| widened(stored, no_sign).to_string()));
             }
             ColumnReader::Int64ColumnReader(reader) => {
-                all.extend(values(reader, column)?.0.iter().map(ToString::to_string));
+                let ids = values(reader, column)?.0;
+                all.extend(ids.iter().map(|&stored| written(stored, no_sign)));
             }
             _ => return Err(parse("has ids of a type that is not read")),
         }
@@ -256,7 +260,7 @@ fn texts(file: &Source, place: usize, columns: &[ColumnDescPtr]) -> Result<Vec<S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+    use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;
     use parquet::schema::types::SchemaDescriptor;
@@ -306,6 +310,41 @@ mod tests {
         assert_eq!(index.ids.unwrap(), ["7", "9"]);
         assert_eq!(found.left_out, ["`n` (not of floats)"]);
         assert_eq!(index.left_out, ["`t` (not of floats)"]);
+    }
+
+    /// A hash of 64 bits is a number without a sign.
+    #[test]
+    fn ids_without_a_sign_are_not_negative() {
+        let file = |integers: &str, stored: i64| {
+            let schema = format!(
+                "message m {{ required double x; required {integers}; required double y; }}"
+            );
+            let schema = Arc::new(parse_message_type(&schema).unwrap());
+            let mut bytes = Vec::new();
+            let mut file = SerializedFileWriter::new(&mut bytes, schema, Arc::default()).unwrap();
+            let mut group = file.next_row_group().unwrap();
+            for place in 0..3 {
+                let mut column = group.next_column().unwrap().unwrap();
+                match place {
+                    1 if integers.starts_with("int32") => {
+                        column.typed::<Int32Type>().write_batch(&[stored as i32], None, None)
+                    }
+                    1 => column.typed::<Int64Type>().write_batch(&[stored], None, None),
+                    _ => column.typed::<DoubleType>().write_batch(&[0.5], None, None),
+                }
+                .unwrap();
+                column.close().unwrap();
+            }
+            group.close().unwrap();
+            file.close().unwrap();
+            Bytes::from(bytes)
+        };
+        let id = |integers, stored| read(file(integers, stored), None).unwrap().ids.unwrap();
+        assert_eq!(id("int64 id (UINT_64)", -1), ["18446744073709551615"]);
+        assert_eq!(id("int64 id (INTEGER(64,false))", -2), ["18446744073709551614"]);
+        assert_eq!(id("int32 id (UINT_32)", -1), ["4294967295"]);
+        assert_eq!(id("int64 id", -1), ["-1"]);
+        assert_eq!(id("int32 id", -1), ["-1"]);
     }
 
     /// As in tables of text.

@@ -16,6 +16,7 @@ use super::row_numbers::is_index;
 use super::source::{PiecesOf, Source};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guarded::guarded;
+use crate::natural::{has_no_sign, widened};
 
 /// Rows that are decoded at once.
 const BATCH: usize = 1 << 16;
@@ -332,8 +333,9 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         let group = self.file.get_row_group(group).map_err(damaged)?;
         let reader = group.get_column_reader(column).map_err(damaged)?;
         let schema = self.file.metadata().file_metadata().schema_descr();
-        let most = schema.column(column).max_def_level();
-        Ok(Cursor { reader, most, name: self.names[column].clone() })
+        let descriptor = schema.column(column);
+        let (most, no_sign) = (descriptor.max_def_level(), has_no_sign(&descriptor));
+        Ok(Cursor { reader, most, no_sign, name: self.names[column].clone() })
     }
 }
 
@@ -392,6 +394,8 @@ struct Cursor {
     reader: ColumnReader,
     /// The definition level of a value that is there.
     most: i16,
+    /// Whether its whole numbers have no sign.
+    no_sign: bool,
     name: String,
 }
 
@@ -413,6 +417,8 @@ impl From<Fault> for Error {
 /// Decoded values of consecutive rows.
 enum Batch {
     Integers(Vec<i64>),
+    /// Whole numbers of which at least one is too large for the above.
+    Naturals(Vec<u64>),
     /// Apart from the doubles, because their texts differ: 0.1 as a double is 0.10000000149011612.
     Singles(Vec<f32>),
     Doubles(Vec<f64>),
@@ -432,15 +438,16 @@ impl Cursor {
     /// The values of the next rows, and which of these rows have one: all of them if nothing is
     /// said.
     fn values(&mut self) -> Result<(Batch, Vec<bool>)> {
-        let most = self.most;
+        let (most, no_sign) = (self.most, self.no_sign);
         Ok(match &mut self.reader {
             ColumnReader::Int32ColumnReader(reader) => {
                 let (values, there) = read(reader, most)?;
-                (Batch::Integers(values.into_iter().map(i64::from).collect()), there)
+                let values = values.into_iter().map(|stored| widened(stored, no_sign));
+                (Batch::Integers(values.collect()), there)
             }
             ColumnReader::Int64ColumnReader(reader) => {
                 let (values, there) = read(reader, most)?;
-                (Batch::Integers(values), there)
+                (Batch::of_integers(values, no_sign), there)
             }
             ColumnReader::FloatColumnReader(reader) => {
                 let (values, there) = read(reader, most)?;
@@ -534,9 +541,17 @@ fn text(bytes: &ByteArray) -> Result<&str> {
 }
 
 impl Batch {
+    fn of_integers(stored: Vec<i64>, no_sign: bool) -> Self {
+        if no_sign && stored.iter().any(|&value| value < 0) {
+            return Self::Naturals(stored.into_iter().map(i64::cast_unsigned).collect());
+        }
+        Self::Integers(stored)
+    }
+
     fn len(&self) -> usize {
         match self {
             Self::Integers(values) => values.len(),
+            Self::Naturals(values) => values.len(),
             Self::Singles(values) => values.len(),
             Self::Doubles(values) => values.len(),
             Self::Texts(values) => values.len(),
@@ -547,6 +562,7 @@ impl Batch {
     fn for_each(&self, mut see: impl FnMut(&str) -> Result<()>) -> Result<()> {
         match self {
             Self::Integers(values) => values.iter().try_for_each(|v| see(&v.to_string())),
+            Self::Naturals(values) => values.iter().try_for_each(|v| see(&v.to_string())),
             Self::Singles(values) => values.iter().try_for_each(|v| see(&v.to_string())),
             Self::Doubles(values) => values.iter().try_for_each(|v| see(&v.to_string())),
             Self::Texts(values) => values.iter().try_for_each(|v| see(text(v)?)),
@@ -557,6 +573,7 @@ impl Batch {
         for place in 0..self.len() {
             let pushed = match self {
                 Self::Integers(values) => column.push_number(*row, values[place] as f64),
+                Self::Naturals(values) => column.push_number(*row, values[place] as f64),
                 Self::Singles(values) => push_fraction(column, *row, f64::from(values[place])),
                 Self::Doubles(values) => push_fraction(column, *row, values[place]),
                 Self::Texts(values) => column.push(*row, text(&values[place])?),
