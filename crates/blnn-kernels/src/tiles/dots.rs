@@ -1,5 +1,5 @@
 //! Tile registers in memory, multiplied by the instruction of AVX-512 BF16 that adds the dot product
-//! of two pairs to a float: for CPUs that have it and no matrix unit. [`Plain`] is its twin.
+//! of two pairs to a float: for CPUs that have it and no matrix unit. `Plain` is its twin.
 
 use std::marker::PhantomData;
 
