@@ -6,6 +6,7 @@
 
 use std::time::Instant;
 
+use crate::mixed::{Arithmetic, has_matrix_unit, multiply_loaded, multiply_registers};
 use crate::par::Threads;
 use crate::simd::{Simd, dispatch};
 use crate::wide::sum_listed;
@@ -18,7 +19,8 @@ pub struct Peaks {
     pub gflops: f64,
     /// Products of bfloat16 on tile registers alone, likewise; `None` without a matrix unit.
     pub tile_gflops: Option<f64>,
-    /// The same of tiles that are loaded from a level-1 cache, as products do.
+    /// The same of tiles that are loaded from a level-1 cache, as products do; by the instruction for
+    /// pairs too. `None` where products of bfloat16 are those of floats.
     pub loaded_tile_gflops: Option<f64>,
     /// Random rows of one panel gathered from 1 MiB, about what a level-2 cache holds, in GB/s.
     pub near_gather: f64,
@@ -38,8 +40,9 @@ impl Peaks {
         let far = 64 * MIB / ROW_BYTES;
         Self {
             gflops: multiply_adds(threads),
-            tile_gflops: tile_products(threads, crate::mixed::multiply_registers),
-            loaded_tile_gflops: tile_products(threads, crate::mixed::multiply_loaded),
+            tile_gflops: has_matrix_unit().then(|| tile_products(threads, multiply_registers)),
+            loaded_tile_gflops: (Arithmetic::bf16().uses_tiles())
+                .then(|| tile_products(threads, multiply_loaded)),
             near_gather: gather(MIB / ROW_BYTES, scattered, threads),
             far_gather: gather(far, scattered, threads),
             stream: gather(far, |k, _| k as u32, threads),
@@ -67,10 +70,10 @@ fn multiply_adds(threads: &Threads) -> f64 {
 }
 
 /// The rate of products of 32×32 by 32×32, of which `multiply` does so many.
-fn tile_products(threads: &Threads, multiply: fn(usize) -> f32) -> Option<f64> {
+fn tile_products(threads: &Threads, multiply: fn(usize) -> f32) -> f64 {
     const STEPS: usize = 100_000;
     let work = STEPS as f64 * 2.0 * (PANEL * PANEL * PANEL) as f64;
-    crate::mixed::has_matrix_unit().then(|| best_rate(threads, work, || multiply(STEPS)))
+    best_rate(threads, work, || multiply(STEPS))
 }
 
 /// Rows of a list that are summed together, as many as a node has neighbours.

@@ -4,8 +4,8 @@
 //! All packing and blocking is written over the trait [`Tiles`], of which `Emulated` is plain
 //! Rust and tested on any machine. The six instructions of [`amx::Amx`] are tested on any x86-64
 //! Linux: where the CPU has none, `trap` catches and emulates them, with the feature `emulated-amx`
-//! also for the crates above this one. On a CPU that has the AVX-512 instruction for pairs alone, the
-//! registers lie in memory ([`dots`]).
+//! also for the crates above this one. A CPU that has the AVX-512 instruction for pairs alone reads
+//! the same packed tiles row by row ([`dots`]); what both do with a block of sums is [`BlockSums`].
 //!
 //! Operands are packed into tiles of 256 words, each a pair of values whose indices `k` in the
 //! summed dimension differ by 16 (see [`crate::bf16`]):
@@ -77,6 +77,31 @@ impl Layout {
     }
 }
 
+/// The sums of a block of 32×32 in the making, wherever a CPU keeps them.
+pub(crate) trait BlockSums {
+    /// Sums of nothing yet; dropping gives back what they are kept in.
+    ///
+    /// # Safety
+    /// The CPU must have the instructions, and the operating system must allow them.
+    unsafe fn configure() -> Self;
+
+    /// `sums = 0`
+    fn zero(&mut self);
+
+    /// `sums = block`, 32 rows of 32 floats.
+    fn load(&mut self, block: &[f32]);
+
+    /// `block = sums`
+    fn store(&mut self, block: &mut [f32]);
+
+    /// Asks for the sums of the block that comes next: they are read before its first product, with
+    /// nothing to do meanwhile. Any address will do.
+    fn prefetch(&mut self, _block: *const f32) {}
+
+    /// `sums += Σ_k left(k) · right(k)` over `depth` steps, which both operands have.
+    fn add_products(&mut self, depth: usize, left: Steps<'_>, right: Steps<'_>);
+}
+
 /// Eight tile registers.
 pub(crate) trait Tiles {
     /// Takes the registers into use, laid out as [`Layout::FULL`] and zero; dropping gives them
@@ -87,23 +112,23 @@ pub(crate) trait Tiles {
     unsafe fn configure() -> Self;
 
     /// `T = 0`
-    fn zero<const T: u8>(&mut self);
+    fn clear<const T: u8>(&mut self);
 
     /// Reads a tile whose rows are `stride` bytes apart.
     ///
     /// # Safety
     /// All bytes of the tile must be readable.
-    unsafe fn load<const T: u8>(&mut self, from: *const f32, stride: usize);
+    unsafe fn read<const T: u8>(&mut self, from: *const f32, stride: usize);
 
     /// Asks for the lines of a packed tile to be brought into the nearest cache; any address will
     /// do.
-    fn prefetch(&mut self, _from: *const f32) {}
+    fn ask_for(&mut self, _from: *const f32) {}
 
     /// Writes a tile whose rows are `stride` bytes apart.
     ///
     /// # Safety
     /// All bytes of the tile must be writable.
-    unsafe fn store<const T: u8>(&mut self, to: *mut f32, stride: usize);
+    unsafe fn write<const T: u8>(&mut self, to: *mut f32, stride: usize);
 
     /// `C += A · B`: `C` of floats, `A` and `B` of pairs of bfloat16.
     fn multiply<const C: u8, const A: u8, const B: u8>(&mut self);
@@ -267,8 +292,8 @@ impl Packed {
 }
 
 /// The two tiles of an operand for each step of a sum.
-#[derive(Clone, Copy)]
-struct Steps<'a> {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Steps<'a> {
     words: &'a [f32],
     /// Words from one step to the next.
     stride: usize,
@@ -283,6 +308,12 @@ impl<'a> Steps<'a> {
     /// Whether there are two tiles at step `k`.
     fn reaches(self, k: usize) -> bool {
         k * self.stride + 2 * TILE <= self.words.len()
+    }
+
+    /// The words of both tiles of step `k`.
+    #[cfg(test)]
+    fn tiles(self, k: usize) -> &'a [f32] {
+        &self.words[k * self.stride..][..2 * TILE]
     }
 
     /// The tiles of step `k`, if there are any.
@@ -392,8 +423,8 @@ unsafe fn unturn_kernel<S: Simd>(turned: &[f32], rows: &mut [f32]) {
 /// of 32.
 ///
 /// # Safety
-/// As for [`Tiles::configure`].
-pub(crate) unsafe fn product<T: Tiles>(
+/// As for [`BlockSums::configure`].
+pub(crate) unsafe fn product<T: BlockSums>(
     a: &Panels16,
     b: &Packed,
     out: &mut RowsMut<'_>,
@@ -402,16 +433,17 @@ pub(crate) unsafe fn product<T: Tiles>(
     assert!(a.rows().is_multiple_of(PANEL) && a.rows() >= out.rows(), "product: room for rows");
     assert_eq!((a.view().panels(), b.panels), (b.groups, out.panels()), "product: shapes");
     // SAFETY: as promised by the caller.
-    let mut tiles = unsafe { T::configure() };
+    let mut sums = unsafe { T::configure() };
     for p in 0..b.panels {
         for (block, out) in out.panel_mut(p).chunks_mut(PANEL * PANEL).enumerate() {
             let left = Steps::of_rows(a.view(), block * PANEL);
-            multiply_block(&mut tiles, b.groups, left, b.steps(p, 0), out, store);
+            multiply_block(&mut sums, b.groups, left, b.steps(p, 0), out, store);
         }
     }
 }
 
 /// At most 32 rows of a panel on their way to be rounded. Aligned like a panel's rows.
+#[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Block(pub(crate) [f32; PANEL * PANEL]);
 
@@ -419,8 +451,8 @@ pub(crate) struct Block(pub(crate) [f32; PANEL * PANEL]);
 /// `take(panel, first row, sums)` for each block of 32×32.
 ///
 /// # Safety
-/// As for [`Tiles::configure`].
-pub(crate) unsafe fn product_blocks<T: Tiles>(
+/// As for [`BlockSums::configure`].
+pub(crate) unsafe fn product_blocks<T: BlockSums>(
     a: View16<'_>,
     rows: Range<usize>,
     b: &Packed,
@@ -429,12 +461,12 @@ pub(crate) unsafe fn product_blocks<T: Tiles>(
     assert!(rows.start.is_multiple_of(PANEL) && rows.len().is_multiple_of(PANEL), "whole blocks");
     assert!(rows.end <= a.rows() && a.panels() == b.groups, "product: shapes");
     // SAFETY: as promised by the caller.
-    let mut tiles = unsafe { T::configure() };
+    let mut sums = unsafe { T::configure() };
     let mut block = Block([0.0; PANEL * PANEL]);
     for p in 0..b.panels {
         for first in rows.clone().step_by(PANEL) {
             let (left, right) = (Steps::of_rows(a, first), b.steps(p, 0));
-            multiply_full(&mut tiles, b.groups, left, right, &mut block.0, Store::Overwrite);
+            multiply_full(&mut sums, b.groups, left, right, &mut block.0, Store::Overwrite);
             take(p, first, &mut block.0);
         }
     }
@@ -444,8 +476,8 @@ pub(crate) unsafe fn product_blocks<T: Tiles>(
 /// `take(choice, panel, first row, sums)` for each block of 32×32. Rows as in [`product_blocks`].
 ///
 /// # Safety
-/// As for [`Tiles::configure`].
-pub(crate) unsafe fn product_branches<T: Tiles>(
+/// As for [`BlockSums::configure`].
+pub(crate) unsafe fn product_branches<T: BlockSums>(
     (a, b): (View16<'_>, &Packed),
     branches: [(View16<'_>, &Packed); 2],
     rows: Range<usize>,
@@ -457,21 +489,21 @@ pub(crate) unsafe fn product_branches<T: Tiles>(
         assert!(fits && (rows.end <= left.rows() || right.groups == 0), "product: shapes");
     }
     // SAFETY: as promised by the caller.
-    let mut tiles = unsafe { T::configure() };
+    let mut sums = unsafe { T::configure() };
     let [mut shared, mut block] = [(); 2].map(|()| Block([0.0; PANEL * PANEL]));
     for p in 0..b.panels {
         for first in rows.clone().step_by(PANEL) {
-            zero_sums(&mut tiles);
-            sum_products(&mut tiles, b.groups, Steps::of_rows(a, first), b.steps(p, 0));
-            store_sums(&mut tiles, &mut shared.0);
+            sums.zero();
+            sums.add_products(b.groups, Steps::of_rows(a, first), b.steps(p, 0));
+            sums.store(&mut shared.0);
             for (choice, (e, f)) in branches.into_iter().enumerate() {
                 if choice > 0 {
-                    load_sums(&mut tiles, &shared.0);
+                    sums.load(&shared.0);
                 }
                 if f.groups > 0 {
-                    sum_products(&mut tiles, f.groups, Steps::of_rows(e, first), f.steps(p, 0));
+                    sums.add_products(f.groups, Steps::of_rows(e, first), f.steps(p, 0));
                 }
-                store_sums(&mut tiles, &mut block.0);
+                sums.store(&mut block.0);
                 take(choice, p, first, &mut block.0);
             }
         }
@@ -485,8 +517,8 @@ const NEAR_GROUPS: usize = 32;
 /// belong to the panels of `a` from `first` on.
 ///
 /// # Safety
-/// As for [`Tiles::configure`].
-pub(crate) unsafe fn transposed_product<T: Tiles>(
+/// As for [`BlockSums::configure`].
+pub(crate) unsafe fn transposed_product<T: BlockSums>(
     a: &Packed,
     first: usize,
     b: &Packed,
@@ -497,7 +529,7 @@ pub(crate) unsafe fn transposed_product<T: Tiles>(
     assert!(first + out.rows().div_ceil(PANEL) <= a.panels, "transposed product: output rows");
     assert_eq!(b.panels, out.panels(), "transposed product: output columns");
     // SAFETY: as promised by the caller.
-    let mut tiles = unsafe { T::configure() };
+    let mut sums = unsafe { T::configure() };
     // At least once: the sum over no rows is written too.
     for start in (0..a.groups.max(1)).step_by(NEAR_GROUPS) {
         let depth = NEAR_GROUPS.min(a.groups - start);
@@ -506,17 +538,17 @@ pub(crate) unsafe fn transposed_product<T: Tiles>(
             for (q, out) in out.panel_mut(p).chunks_mut(PANEL * PANEL).enumerate() {
                 let (left, right) = (a.steps(first + q, start), b.steps(p, start));
                 if store == Store::Add {
-                    prefetch_sums(&mut tiles, out.as_ptr().wrapping_add(PANEL * PANEL));
+                    sums.prefetch(out.as_ptr().wrapping_add(PANEL * PANEL));
                 }
-                multiply_block(&mut tiles, depth, left, right, out, store);
+                multiply_block(&mut sums, depth, left, right, out, store);
             }
         }
     }
 }
 
 /// Up to 32 rows of an output panel: through a full block in memory if there are fewer.
-fn multiply_block<T: Tiles>(
-    tiles: &mut T,
+fn multiply_block<T: BlockSums>(
+    sums: &mut T,
     depth: usize,
     left: Steps<'_>,
     right: Steps<'_>,
@@ -524,17 +556,17 @@ fn multiply_block<T: Tiles>(
     store: Store,
 ) {
     if out.len() == PANEL * PANEL {
-        return multiply_full(tiles, depth, left, right, out, store);
+        return multiply_full(sums, depth, left, right, out, store);
     }
-    let mut full = [0.0; PANEL * PANEL];
-    full[..out.len()].copy_from_slice(out);
-    multiply_full(tiles, depth, left, right, &mut full, store);
-    out.copy_from_slice(&full[..out.len()]);
+    let mut full = Block([0.0; PANEL * PANEL]);
+    full.0[..out.len()].copy_from_slice(out);
+    multiply_full(sums, depth, left, right, &mut full.0, store);
+    out.copy_from_slice(&full.0[..out.len()]);
 }
 
-/// A block of 32×32: four registers of sums, two of each operand.
-fn multiply_full<T: Tiles>(
-    tiles: &mut T,
+/// A block of 32×32.
+fn multiply_full<T: BlockSums>(
+    sums: &mut T,
     depth: usize,
     left: Steps<'_>,
     right: Steps<'_>,
@@ -542,89 +574,96 @@ fn multiply_full<T: Tiles>(
     store: Store,
 ) {
     match store {
-        Store::Add => load_sums(tiles, out),
-        Store::Overwrite => zero_sums(tiles),
+        Store::Add => sums.load(out),
+        Store::Overwrite => sums.zero(),
     }
-    sum_products(tiles, depth, left, right);
-    store_sums(tiles, out);
+    sums.add_products(depth, left, right);
+    sums.store(out);
 }
 
 /// Where the four registers of sums lie in a block.
 const CORNERS: [usize; 4] = [0, WORDS, WORDS * PANEL, WORDS * PANEL + WORDS];
 
-fn zero_sums<T: Tiles>(tiles: &mut T) {
-    tiles.zero::<0>();
-    tiles.zero::<1>();
-    tiles.zero::<2>();
-    tiles.zero::<3>();
-}
-
-/// Asks for the sums of the block that comes next: they are read before its first product, with
-/// nothing to do meanwhile. Any address will do.
-fn prefetch_sums<T: Tiles>(tiles: &mut T, block: *const f32) {
-    for tile in 0..4 {
-        tiles.prefetch(block.wrapping_add(tile * TILE));
+/// Four of the registers hold the sums, two each operand.
+impl<T: Tiles> BlockSums for T {
+    #[inline(always)]
+    unsafe fn configure() -> Self {
+        // SAFETY: as promised by the caller.
+        unsafe { <T as Tiles>::configure() }
     }
-}
 
-fn load_sums<T: Tiles>(tiles: &mut T, block: &[f32]) {
-    assert_eq!(block.len(), PANEL * PANEL, "a full block");
-    // SAFETY: each corner of a block has 16 rows of 16 floats, a panel's row apart.
-    unsafe {
-        tiles.load::<0>(block.as_ptr().add(CORNERS[0]), PANEL_BYTES);
-        tiles.load::<1>(block.as_ptr().add(CORNERS[1]), PANEL_BYTES);
-        tiles.load::<2>(block.as_ptr().add(CORNERS[2]), PANEL_BYTES);
-        tiles.load::<3>(block.as_ptr().add(CORNERS[3]), PANEL_BYTES);
+    #[inline(always)]
+    fn zero(&mut self) {
+        self.clear::<0>();
+        self.clear::<1>();
+        self.clear::<2>();
+        self.clear::<3>();
     }
-}
 
-fn store_sums<T: Tiles>(tiles: &mut T, block: &mut [f32]) {
-    assert_eq!(block.len(), PANEL * PANEL, "a full block");
-    // SAFETY: each corner of a block has 16 rows of 16 floats, a panel's row apart.
-    unsafe {
-        tiles.store::<0>(block.as_mut_ptr().add(CORNERS[0]), PANEL_BYTES);
-        tiles.store::<1>(block.as_mut_ptr().add(CORNERS[1]), PANEL_BYTES);
-        tiles.store::<2>(block.as_mut_ptr().add(CORNERS[2]), PANEL_BYTES);
-        tiles.store::<3>(block.as_mut_ptr().add(CORNERS[3]), PANEL_BYTES);
-    }
-}
-
-/// Adds `Σ_k left(k) · right(k)` to the four registers of sums.
-///
-/// Each register is loaded for the next `k` as soon as its last product of this one has begun, and
-/// the lines of the `k` after that are asked for: where two threads share a core, loads and
-/// products do not overlap by themselves.
-#[inline(always)]
-fn sum_products<T: Tiles>(tiles: &mut T, depth: usize, left: Steps<'_>, right: Steps<'_>) {
-    let Some(last) = depth.checked_sub(1) else { return };
-    assert!(left.reaches(last) && right.reaches(last), "tiles for every step");
-    let operands = |k: usize| (left.at(k), right.at(k));
-    // SAFETY: both operands of a `k` up to the last are two packed tiles.
-    unsafe {
-        let (left, right) = operands(0);
-        tiles.load::<4>(left, PACKED);
-        tiles.load::<5>(left.add(TILE), PACKED);
-        tiles.load::<6>(right, PACKED);
-        tiles.load::<7>(right.add(TILE), PACKED);
-        for k in 1..=last {
-            let ((left, right), (far_left, far_right)) = (operands(k), operands(k + 1));
-            tiles.multiply::<0, 4, 6>();
-            tiles.prefetch(far_right);
-            tiles.multiply::<2, 5, 6>();
-            tiles.load::<6>(right, PACKED);
-            tiles.prefetch(far_left);
-            tiles.multiply::<3, 5, 7>();
-            tiles.load::<5>(left.add(TILE), PACKED);
-            tiles.prefetch(far_left.wrapping_add(TILE));
-            tiles.multiply::<1, 4, 7>();
-            tiles.load::<4>(left, PACKED);
-            tiles.load::<7>(right.add(TILE), PACKED);
-            tiles.prefetch(far_right.wrapping_add(TILE));
+    #[inline(always)]
+    fn load(&mut self, block: &[f32]) {
+        assert_eq!(block.len(), PANEL * PANEL, "a full block");
+        // SAFETY: each corner of a block has 16 rows of 16 floats, a panel's row apart.
+        unsafe {
+            self.read::<0>(block.as_ptr().add(CORNERS[0]), PANEL_BYTES);
+            self.read::<1>(block.as_ptr().add(CORNERS[1]), PANEL_BYTES);
+            self.read::<2>(block.as_ptr().add(CORNERS[2]), PANEL_BYTES);
+            self.read::<3>(block.as_ptr().add(CORNERS[3]), PANEL_BYTES);
         }
-        tiles.multiply::<0, 4, 6>();
-        tiles.multiply::<2, 5, 6>();
-        tiles.multiply::<3, 5, 7>();
-        tiles.multiply::<1, 4, 7>();
+    }
+
+    #[inline(always)]
+    fn store(&mut self, block: &mut [f32]) {
+        assert_eq!(block.len(), PANEL * PANEL, "a full block");
+        // SAFETY: each corner of a block has 16 rows of 16 floats, a panel's row apart.
+        unsafe {
+            self.write::<0>(block.as_mut_ptr().add(CORNERS[0]), PANEL_BYTES);
+            self.write::<1>(block.as_mut_ptr().add(CORNERS[1]), PANEL_BYTES);
+            self.write::<2>(block.as_mut_ptr().add(CORNERS[2]), PANEL_BYTES);
+            self.write::<3>(block.as_mut_ptr().add(CORNERS[3]), PANEL_BYTES);
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(&mut self, block: *const f32) {
+        (0..4).for_each(|tile| self.ask_for(block.wrapping_add(tile * TILE)));
+    }
+
+    /// Each register is loaded for the next `k` as soon as its last product of this one has begun,
+    /// and the lines of the `k` after that are asked for: where two threads share a core, loads and
+    /// products do not overlap by themselves.
+    #[inline(always)]
+    fn add_products(&mut self, depth: usize, left: Steps<'_>, right: Steps<'_>) {
+        let Some(last) = depth.checked_sub(1) else { return };
+        assert!(left.reaches(last) && right.reaches(last), "tiles for every step");
+        let operands = |k: usize| (left.at(k), right.at(k));
+        // SAFETY: both operands of a `k` up to the last are two packed tiles.
+        unsafe {
+            let (left, right) = operands(0);
+            self.read::<4>(left, PACKED);
+            self.read::<5>(left.add(TILE), PACKED);
+            self.read::<6>(right, PACKED);
+            self.read::<7>(right.add(TILE), PACKED);
+            for k in 1..=last {
+                let ((left, right), (far_left, far_right)) = (operands(k), operands(k + 1));
+                self.multiply::<0, 4, 6>();
+                self.ask_for(far_right);
+                self.multiply::<2, 5, 6>();
+                self.read::<6>(right, PACKED);
+                self.ask_for(far_left);
+                self.multiply::<3, 5, 7>();
+                self.read::<5>(left.add(TILE), PACKED);
+                self.ask_for(far_left.wrapping_add(TILE));
+                self.multiply::<1, 4, 7>();
+                self.read::<4>(left, PACKED);
+                self.read::<7>(right.add(TILE), PACKED);
+                self.ask_for(far_right.wrapping_add(TILE));
+            }
+            self.multiply::<0, 4, 6>();
+            self.multiply::<2, 5, 6>();
+            self.multiply::<3, 5, 7>();
+            self.multiply::<1, 4, 7>();
+        }
     }
 }
 
@@ -634,7 +673,7 @@ fn sum_products<T: Tiles>(tiles: &mut T, depth: usize, left: Steps<'_>, right: S
 /// As for [`Tiles::configure`].
 pub(crate) unsafe fn repeat_products<T: Tiles>(steps: usize) -> f32 {
     // SAFETY: as promised by the caller.
-    let mut tiles = unsafe { T::configure() };
+    let mut tiles = unsafe { <T as Tiles>::configure() };
     for _ in 0..steps {
         tiles.multiply::<0, 4, 6>();
         tiles.multiply::<2, 5, 6>();
@@ -647,13 +686,13 @@ pub(crate) unsafe fn repeat_products<T: Tiles>(steps: usize) -> f32 {
 /// The same with operands that are loaded from memory each time, a few KiB of zeros.
 ///
 /// # Safety
-/// As for [`Tiles::configure`].
-pub(crate) unsafe fn repeat_loaded_products<T: Tiles>(steps: usize) -> f32 {
+/// As for [`BlockSums::configure`].
+pub(crate) unsafe fn repeat_loaded_products<T: BlockSums>(steps: usize) -> f32 {
     // SAFETY: as promised by the caller.
-    let mut tiles = unsafe { T::configure() };
+    let mut sums = unsafe { T::configure() };
     let zeros = [Block([0.0; PANEL * PANEL]), Block([0.0; PANEL * PANEL])];
     // The same tiles again and again.
     let [left, right] = zeros.each_ref().map(|zeros| Steps { words: &zeros.0, stride: 0 });
-    sum_products(&mut tiles, steps, left, right);
+    sums.add_products(steps, left, right);
     zeros[0].0[0]
 }

@@ -43,13 +43,13 @@ impl Tiles for Amx {
     }
 
     #[inline(always)]
-    fn zero<const T: u8>(&mut self) {
+    fn clear<const T: u8>(&mut self) {
         // SAFETY: `self` exists, so the registers are configured; memory is not touched.
         unsafe { instruction!("tilezero tmm{t}", [nomem], t = const T,) };
     }
 
     #[inline(always)]
-    unsafe fn load<const T: u8>(&mut self, from: *const f32, stride: usize) {
+    unsafe fn read<const T: u8>(&mut self, from: *const f32, stride: usize) {
         // SAFETY: the caller promises that the tile's bytes are readable, and the registers are
         // configured.
         unsafe {
@@ -61,7 +61,7 @@ impl Tiles for Amx {
     }
 
     #[inline(always)]
-    fn prefetch(&mut self, from: *const f32) {
+    fn ask_for(&mut self, from: *const f32) {
         for row in 0..16 {
             // SAFETY: a prefetch reads nothing; every x86-64 CPU has it.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(16 * row).cast()) };
@@ -69,7 +69,7 @@ impl Tiles for Amx {
     }
 
     #[inline(always)]
-    unsafe fn store<const T: u8>(&mut self, to: *mut f32, stride: usize) {
+    unsafe fn write<const T: u8>(&mut self, to: *mut f32, stride: usize) {
         // SAFETY: the caller promises that the tile's bytes are writable, and the registers are
         // configured.
         unsafe {

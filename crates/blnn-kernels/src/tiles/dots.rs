@@ -1,68 +1,62 @@
-//! Tile registers in memory, multiplied by the instruction of AVX-512 BF16 that adds the dot product
-//! of two pairs to a float: for CPUs that have it and no matrix unit. `Plain` is its twin.
+//! Packed tiles multiplied by the instruction of AVX-512 BF16 that adds the dot product of two pairs
+//! to a float: for CPUs that have it and no matrix unit. `Plain` is its twin.
 
 use std::marker::PhantomData;
 
-use super::{TILE, Tiles};
+use super::{Block, BlockSums, Steps};
 use crate::bf16::WORDS;
+use crate::panels::PANEL;
 
-/// A register: 16 rows of 16 words.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-pub(crate) struct Tile([[f32; WORDS]; WORDS]);
+/// Floats in a block.
+const BLOCK: usize = PANEL * PANEL;
 
-const _: () = assert!(size_of::<Tile>() == TILE * size_of::<f32>());
-
-/// How tiles in memory are multiplied.
-pub(crate) trait Multiply {
-    /// `C += A · B`, as [`Tiles::multiply`].
+/// How products are added to a block of sums in memory.
+pub(crate) trait AddProducts {
+    /// `sums += Σ_k left(k) · right(k)`, where both operands have so many steps.
     ///
     /// # Safety
     /// The CPU must have the instructions.
-    unsafe fn multiply(c: &mut Tile, a: &Tile, b: &Tile);
+    unsafe fn add_products(
+        sums: &mut [f32; BLOCK],
+        depth: usize,
+        left: Steps<'_>,
+        right: Steps<'_>,
+    );
 }
 
-/// Eight registers. Memory holds them: the sums of a block are twice what the CPU's registers hold.
+/// The sums of a block in memory.
 #[derive(Debug)]
 pub(crate) struct InMemory<M> {
-    registers: [Tile; 8],
+    sums: Block,
     how: PhantomData<M>,
 }
 
-impl<M: Multiply> Tiles for InMemory<M> {
+impl<M: AddProducts> BlockSums for InMemory<M> {
     unsafe fn configure() -> Self {
-        Self { registers: [Tile([[0.0; WORDS]; WORDS]); 8], how: PhantomData }
+        Self { sums: Block([0.0; BLOCK]), how: PhantomData }
     }
 
     #[inline(always)]
-    fn zero<const T: u8>(&mut self) {
-        self.registers[usize::from(T)] = Tile([[0.0; WORDS]; WORDS]);
+    fn zero(&mut self) {
+        self.sums.0.fill(0.0);
     }
 
     #[inline(always)]
-    unsafe fn load<const T: u8>(&mut self, from: *const f32, stride: usize) {
-        for (i, row) in self.registers[usize::from(T)].0.iter_mut().enumerate() {
-            // SAFETY: the caller promises that the tile's bytes are readable; no one else has the
-            // registers.
-            unsafe { from.byte_add(i * stride).copy_to_nonoverlapping(row.as_mut_ptr(), WORDS) };
-        }
+    fn load(&mut self, block: &[f32]) {
+        self.sums.0.copy_from_slice(block);
     }
 
     #[inline(always)]
-    unsafe fn store<const T: u8>(&mut self, to: *mut f32, stride: usize) {
-        for (i, row) in self.registers[usize::from(T)].0.iter().enumerate() {
-            // SAFETY: the caller promises that the tile's bytes are writable; no one else has the
-            // registers.
-            unsafe { to.byte_add(i * stride).copy_from_nonoverlapping(row.as_ptr(), WORDS) };
-        }
+    fn store(&mut self, block: &mut [f32]) {
+        block.copy_from_slice(&self.sums.0);
     }
 
     #[inline(always)]
-    fn multiply<const C: u8, const A: u8, const B: u8>(&mut self) {
-        let three = self.registers.get_disjoint_mut([C, A, B].map(usize::from));
-        let [c, a, b] = three.expect("three registers");
+    fn add_products(&mut self, depth: usize, left: Steps<'_>, right: Steps<'_>) {
+        let Some(last) = depth.checked_sub(1) else { return };
+        assert!(left.reaches(last) && right.reaches(last), "tiles for every step");
         // SAFETY: `self` exists, so the CPU has the instructions.
-        unsafe { M::multiply(c, a, b) };
+        unsafe { M::add_products(&mut self.sums.0, depth, left, right) };
     }
 }
 
@@ -72,41 +66,72 @@ impl<M: Multiply> Tiles for InMemory<M> {
 pub(crate) struct Instruction;
 
 #[cfg(target_arch = "x86_64")]
-impl Multiply for Instruction {
+impl AddProducts for Instruction {
+    /// Three strips of rows, so that the sums of each stay in registers from the first step to the
+    /// last: 22 sums that do not wait for each other, of two words of the right operand and one of the
+    /// left at a time.
     #[inline(always)]
-    unsafe fn multiply(c: &mut Tile, a: &Tile, b: &Tile) {
-        // SAFETY: the caller promises a CPU with the instructions.
-        unsafe { add_dots(c, a, b) };
+    unsafe fn add_products(
+        sums: &mut [f32; BLOCK],
+        depth: usize,
+        left: Steps<'_>,
+        right: Steps<'_>,
+    ) {
+        // SAFETY: the caller promises a CPU with the instructions, and steps that are there.
+        unsafe {
+            add_strip::<11>(sums, 0, depth, left, right);
+            add_strip::<11>(sums, 11, depth, left, right);
+            add_strip::<10>(sums, 22, depth, left, right);
+        }
     }
 }
 
-/// A register for each row of `c`: 16 sums that do not wait for each other.
+/// `R` rows of a block from row `first` on.
+///
+/// # Safety
+/// Both operands must have `depth` steps.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bf16")]
-fn add_dots(c: &mut Tile, a: &Tile, b: &Tile) {
+unsafe fn add_strip<const R: usize>(
+    sums: &mut [f32; BLOCK],
+    first: usize,
+    depth: usize,
+    left: Steps<'_>,
+    right: Steps<'_>,
+) {
     use std::arch::x86_64::{
         __m512, __m512bh, _mm512_dpbf16_ps, _mm512_load_ps, _mm512_set1_ps, _mm512_setzero_ps,
         _mm512_store_ps,
     };
     use std::mem::transmute;
 
-    let mut sums = [_mm512_setzero_ps(); WORDS];
-    for (sum, row) in sums.iter_mut().zip(&c.0) {
-        // SAFETY: a row of a tile is 16 floats, aligned to 64 bytes.
-        *sum = unsafe { _mm512_load_ps(row.as_ptr()) };
-    }
-    for (k, pairs) in b.0.iter().enumerate() {
-        // SAFETY: as above; both types are 64 bytes without a form of their own.
-        let pairs = unsafe { transmute::<__m512, __m512bh>(_mm512_load_ps(pairs.as_ptr())) };
-        for (sum, row) in sums.iter_mut().zip(&a.0) {
-            // SAFETY: as above.
-            let pair = unsafe { transmute::<__m512, __m512bh>(_mm512_set1_ps(row[k])) };
-            *sum = _mm512_dpbf16_ps(*sum, pair, pairs);
+    let rows = &mut sums[first * PANEL..][..R * PANEL];
+    let mut strip = [[_mm512_setzero_ps(); 2]; R];
+    // SAFETY: a row of a block is two registers, aligned to 64 bytes; a step of an operand is 32 rows
+    // of 16 words, aligned likewise, of which `first + R` is at most all. Both types of registers are
+    // 64 bytes without a form of their own.
+    unsafe {
+        for (sums, row) in strip.iter_mut().zip(rows.chunks_exact(PANEL)) {
+            *sums = [_mm512_load_ps(row.as_ptr()), _mm512_load_ps(row[WORDS..].as_ptr())];
         }
-    }
-    for (sum, row) in sums.into_iter().zip(&mut c.0) {
-        // SAFETY: as above.
-        unsafe { _mm512_store_ps(row.as_mut_ptr(), sum) };
+        for k in 0..depth {
+            let (left, right) = (left.at(k).add(first * WORDS), right.at(k));
+            for j in 0..WORDS {
+                let pairs = [0, WORDS].map(|tile| {
+                    let pairs = _mm512_load_ps(right.add((tile + j) * WORDS));
+                    transmute::<__m512, __m512bh>(pairs)
+                });
+                for (r, sums) in strip.iter_mut().enumerate() {
+                    let pair = _mm512_set1_ps(*left.add(r * WORDS + j));
+                    let pair = transmute::<__m512, __m512bh>(pair);
+                    *sums = [0, 1].map(|tile| _mm512_dpbf16_ps(sums[tile], pair, pairs[tile]));
+                }
+            }
+        }
+        for (sums, row) in strip.iter().zip(rows.chunks_exact_mut(PANEL)) {
+            _mm512_store_ps(row.as_mut_ptr(), sums[0]);
+            _mm512_store_ps(row[WORDS..].as_mut_ptr(), sums[1]);
+        }
     }
 }
 
@@ -116,11 +141,18 @@ fn add_dots(c: &mut Tile, a: &Tile, b: &Tile) {
 pub(crate) struct Plain;
 
 #[cfg(test)]
-impl Multiply for Plain {
-    unsafe fn multiply(c: &mut Tile, a: &Tile, b: &Tile) {
-        for (sums, row) in c.0.iter_mut().zip(&a.0) {
-            for (x, pairs) in row.iter().zip(&b.0) {
-                for (sum, y) in sums.iter_mut().zip(pairs) {
+impl AddProducts for Plain {
+    unsafe fn add_products(
+        sums: &mut [f32; BLOCK],
+        depth: usize,
+        left: Steps<'_>,
+        right: Steps<'_>,
+    ) {
+        for (i, sums) in sums.chunks_exact_mut(PANEL).enumerate() {
+            for (n, sum) in sums.iter_mut().enumerate() {
+                for (k, j) in (0..depth).flat_map(|k| (0..WORDS).map(move |j| (k, j))) {
+                    let x = left.tiles(k)[i * WORDS + j];
+                    let y = right.tiles(k)[(n / WORDS * WORDS + j) * WORDS + n % WORDS];
                     *sum = plus_dot(*sum, x.to_bits(), y.to_bits());
                 }
             }
@@ -139,26 +171,62 @@ fn plus_dot(sum: f32, x: u32, y: u32) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::TILE;
     use super::*;
+    use crate::Panels;
 
     /// Both values of a pair, which bfloat16 holds.
     fn pair(lower: f32, upper: f32) -> f32 {
         f32::from_bits(lower.to_bits() >> 16 | upper.to_bits())
     }
 
+    /// Two steps of packed tiles whose words are told by their index.
+    fn steps(word: impl Fn(usize) -> f32) -> Panels {
+        let mut words = Panels::zeros(4 * TILE / PANEL, PANEL);
+        words.data_mut().iter_mut().enumerate().for_each(|(index, slot)| *slot = word(index));
+        words
+    }
+
+    fn as_steps(words: &Panels) -> Steps<'_> {
+        Steps { words: words.data(), stride: 2 * TILE }
+    }
+
+    /// What `how` adds to a block.
+    ///
+    /// # Safety
+    /// The CPU must have the instructions.
+    unsafe fn added<M: AddProducts>(block: &Block, left: &Panels, right: &Panels) -> Vec<f32> {
+        // SAFETY: as promised by the caller.
+        let mut sums = unsafe { InMemory::<M>::configure() };
+        sums.load(&block.0);
+        sums.add_products(2, as_steps(left), as_steps(right));
+        let mut out = vec![0.0; BLOCK];
+        sums.store(&mut out);
+        out
+    }
+
     #[test]
     fn a_product_of_pairs_adds_to_what_is_there() {
+        let mut block = Block([0.0; BLOCK]);
+        block.0[2 * PANEL + 3] = 100.0;
+        let (row, second_tile) = (2 * WORDS, TILE);
+        let left = steps(|at| match at {
+            at if at == row => pair(2.0, 3.0),
+            at if at == row + 15 => pair(5.0, 7.0),
+            at if at == 2 * TILE + row => pair(1.0, 0.0),
+            _ => 0.0,
+        });
+        let right = steps(|at| match at {
+            3 => pair(0.5, 1.0),
+            at if at == 15 * WORDS + 3 => pair(-1.0, 4.0),
+            at if at == 2 * TILE + second_tile + 1 => pair(9.0, 0.0),
+            _ => 0.0,
+        });
+        let mut want = block.0;
+        want[2 * PANEL + 3] = 100.0 + (2.0 * 0.5 + 3.0) + (-5.0 + 7.0 * 4.0);
+        want[2 * PANEL + WORDS + 1] = 9.0;
         // SAFETY: plain Rust needs no instructions.
-        let mut tiles = unsafe { InMemory::<Plain>::configure() };
-        tiles.registers[0].0[2][3] = 100.0;
-        (tiles.registers[4].0[2][0], tiles.registers[4].0[2][15]) =
-            (pair(2.0, 3.0), pair(5.0, 7.0));
-        (tiles.registers[6].0[0][3], tiles.registers[6].0[15][3]) =
-            (pair(0.5, 1.0), pair(-1.0, 4.0));
-        tiles.multiply::<0, 4, 6>();
-        let mut want = [[0.0; WORDS]; WORDS];
-        want[2][3] = 100.0 + (2.0 * 0.5 + 3.0) + (-5.0 + 7.0 * 4.0);
-        assert_eq!(tiles.registers[0].0, want);
+        assert_eq!(unsafe { added::<Plain>(&block, &left, &right) }, want);
     }
 
     /// The order tells where a sum is rounded: 2²⁴ + 1 is no float.
@@ -196,19 +264,14 @@ mod tests {
         let value = |k: usize| halves[k % halves.len()];
         let word = |k: usize| pair(value(k), value(k / halves.len()));
         let sum = |k: usize| if k.is_multiple_of(3) { f32::from_bits(k as u32) } else { value(k) };
-        let tile = |f: &dyn Fn(usize) -> f32| {
-            Tile(std::array::from_fn(|i| std::array::from_fn(|j| f(i * 23 + j * 5))))
-        };
-        let (a, b) = (tile(&word), tile(&|k| word(k * 3 + 1)));
-        let [mut found, mut want] = [(); 2].map(|()| tile(&sum));
+        let mixed = |at: usize| at / WORDS * 23 + at % WORDS * 5;
+        let (left, right) = (steps(|at| word(mixed(at))), steps(|at| word(mixed(at) * 3 + 1)));
+        let block = Block(std::array::from_fn(|at| sum(mixed(at))));
         // SAFETY: the CPU has the instructions, as asserted; plain Rust needs none.
-        unsafe {
-            Instruction::multiply(&mut found, &a, &b);
-            Plain::multiply(&mut want, &a, &b);
-        }
-        assert_eq!(
-            found.0.map(|row| row.map(f32::to_bits)),
-            want.0.map(|row| row.map(f32::to_bits))
-        );
+        let (found, want) = unsafe {
+            (added::<Instruction>(&block, &left, &right), added::<Plain>(&block, &left, &right))
+        };
+        let bits = |sums: Vec<f32>| sums.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+        assert_eq!(bits(found), bits(want));
     }
 }

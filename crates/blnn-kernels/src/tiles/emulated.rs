@@ -85,16 +85,16 @@ impl Tiles for Emulated {
         Self::with(Layout::FULL)
     }
 
-    fn zero<const T: u8>(&mut self) {
+    fn clear<const T: u8>(&mut self) {
         self.zero_register(T);
     }
 
-    unsafe fn load<const T: u8>(&mut self, from: *const f32, stride: usize) {
+    unsafe fn read<const T: u8>(&mut self, from: *const f32, stride: usize) {
         // SAFETY: the caller promises the same.
         unsafe { self.load_register(T, from, stride) };
     }
 
-    unsafe fn store<const T: u8>(&mut self, to: *mut f32, stride: usize) {
+    unsafe fn write<const T: u8>(&mut self, to: *mut f32, stride: usize) {
         // SAFETY: the caller promises the same.
         unsafe { self.store_register(T, to, stride) };
     }
@@ -130,8 +130,8 @@ mod tests {
         let mut target = vec![-1.0; 40];
         // SAFETY: three rows of two words, five words apart, lie inside both vectors.
         unsafe {
-            tiles.load::<2>(source.as_ptr(), 20);
-            tiles.store::<2>(target.as_mut_ptr(), 20);
+            tiles.read::<2>(source.as_ptr(), 20);
+            tiles.write::<2>(target.as_mut_ptr(), 20);
         }
         for (i, &got) in target.iter().enumerate() {
             let inside = i < 15 && i % 5 < 2;
