@@ -220,9 +220,9 @@ pub(crate) struct SettingArgs {
     /// Arithmetic of the training: auto, f32 or bf16 [default: auto]
     ///
     /// bf16 rounds the operands of matrix products to 16 bits; weights and sums stay f32. auto is
-    /// bf16 where the CPU has a matrix unit (AMX), otherwise f32. The run's config.toml names the
-    /// one that was chosen, and a resumed run keeps it. A config file or --set that names one
-    /// comes before the default.
+    /// bf16 where the CPU has a matrix unit (AMX) or is AMD's with AVX-512 BF16, otherwise f32. The
+    /// run's config.toml names the one that was chosen, and a resumed run keeps it. A config file or
+    /// --set that names one comes before the default.
     #[arg(long, value_name = "TYPE")]
     pub(crate) precision: Option<String>,
 }

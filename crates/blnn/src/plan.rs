@@ -29,9 +29,9 @@ impl Precision {
     }
 
     /// The faster one on this machine: `bf16` where the CPU has a matrix unit that the operating
-    /// system allows, otherwise `f32`.
+    /// system allows, or multiplies pairs of bfloat16 faster than floats; otherwise `f32`.
     pub fn auto() -> Self {
-        if blnn_kernels::mixed::has_matrix_unit() { Self::Bf16 } else { Self::F32 }
+        if blnn_kernels::mixed::has_fast_bf16() { Self::Bf16 } else { Self::F32 }
     }
 
     /// How dense products compute on this machine.
