@@ -34,6 +34,7 @@ fn steps_allocate_nothing() {
     for (method, objective, precision) in [
         ("bgrl", "paper", "f32"),
         ("blnn", "paper", "f32"),
+        ("blnn", "one-direction", "f32"),
         ("blnn", "published-code", "f32"),
         ("bgrl-clean", "paper", "f32"),
         ("bgrl", "paper", "bf16"),

@@ -400,7 +400,7 @@ mod tests {
             ("seed=-1", "from 0 to"),
             ("precision=f16", "\"auto\" or \"f32\" or \"bf16\""),
             ("method=gcn", "\"blnn\" or \"bgrl\""),
-            ("objective=both", "\"paper\" or \"published-code\""),
+            ("objective=both", "\"paper\" or \"one-direction\" or \"published-code\""),
             ("statistics=\"none\"", "\"last-view\" or \"averaged\""),
         ] {
             let message = refusal(assignment);

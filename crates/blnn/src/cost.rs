@@ -77,7 +77,7 @@ fn gathering_stage(
 
 /// Two layers, each a product forwards and two backwards, for every prediction.
 fn predictor_operations(sizes: &Sizes, plan: &Plan) -> f64 {
-    let predictions = if plan.follows_published_code() { 1.0 } else { 2.0 };
+    let predictions = if plan.predicts_once() { 1.0 } else { 2.0 };
     let product = 2.0 * (sizes.nodes * plan.embedding_width * plan.predictor_width) as f64;
     predictions * 6.0 * product
 }
@@ -112,9 +112,9 @@ fn propagated_floats(sizes: &Sizes, plan: &Plan) -> f64 {
     PASSES * widths * plan.edge_drop.into_iter().map(listed).sum::<f64>()
 }
 
-/// Scores and weighted sums over all neighbours; the published code does both for one direction.
+/// Scores and weighted sums over all neighbours, for each direction.
 fn attended_floats(sizes: &Sizes, plan: &Plan) -> f64 {
-    let directions = if plan.follows_published_code() { 1.0 } else { 2.0 };
+    let directions = if plan.predicts_once() { 1.0 } else { 2.0 };
     directions * 2.0 * (sizes.entries * plan.embedding_width) as f64
 }
 

@@ -115,20 +115,24 @@ impl Method {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
-    /// Equations 2 and 3 of the paper, in both directions.
+    /// Equations 2 and 3 of the paper in both directions, as BGRL has them.
     Paper,
+    /// The same to the letter of the paper's Algorithm 1: view 1 predicts view 2, and not the other
+    /// way about.
+    OneDirection,
     /// Exactly what the authors' published code computes.
     PublishedCode,
 }
 
 impl Objective {
-    /// Both forms, the default first.
-    pub const ALL: [Self; 2] = [Self::Paper, Self::PublishedCode];
+    /// All forms, the default first.
+    pub const ALL: [Self; 3] = [Self::Paper, Self::OneDirection, Self::PublishedCode];
 
     /// The name used in configs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Paper => "paper",
+            Self::OneDirection => "one-direction",
             Self::PublishedCode => "published-code",
         }
     }
@@ -224,6 +228,11 @@ impl Plan {
     /// Whether the objective has the published code's form, which BGRL has not.
     pub(crate) fn follows_published_code(&self) -> bool {
         self.method != Method::Bgrl && self.objective == Objective::PublishedCode
+    }
+
+    /// Whether only view 1 predicts, which it never does alone in BGRL.
+    pub(crate) fn predicts_once(&self) -> bool {
+        self.method != Method::Bgrl && self.objective != Objective::Paper
     }
 
     /// Number of full-batch steps of the whole run.

@@ -63,7 +63,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "METHOD", num_args = 1.., value_delimiter = ',', value_parser = method())]
     methods: Vec<Method>,
 
-    /// Forms of BLNN's objective: `paper`, `published-code` or both
+    /// Forms of BLNN's objective: `paper`, `one-direction`, `published-code`, or several
     #[arg(long, value_name = "FORM", num_args = 1.., value_delimiter = ',', default_value = "paper", value_parser = objective())]
     objectives: Vec<Objective>,
 

@@ -10,6 +10,8 @@
 //! `L = − (1/n) Σ_i [cos(z¹_i, t²_i) + Σ_{j∈N_i} w¹_ij cos(z¹_i, t²_j)] − (the same, views swapped)`
 //! `w¹_ij = softmax over j∈N_i of cos(h¹_i, t²_j) / τ`
 //!
+//! **One direction.** The same without its second half: Algorithm 1 to the letter.
+//!
 //! **Published code.** With `u = z¹/‖z¹‖`, `a = t¹/‖t¹‖`, `b = t²/‖t²‖` and (s, e) over all
 //! directed edges:
 //!
@@ -33,13 +35,24 @@ use crate::nn::{BufferShape, Direction, Gradient, Op, Ports, Run, Stage, Tape, V
 
 /// The objective of the paper.
 pub(super) fn paper(tape: &mut Tape, temperature: f32, h: Representations) -> Vec<Direction> {
-    let mut towards = |v: usize| {
-        let (anchors, own) = (h.online[v], h.target[1 - v]);
-        let target = tape.matrix(h.nodes, h.width, false);
-        tape.push(Attend::new([anchors, own, target], temperature, h.narrow));
-        Direction { online: anchors, target, own }
-    };
-    vec![towards(0), towards(1)]
+    [0, 1].map(|v| towards_other(tape, temperature, h, v)).into()
+}
+
+/// The same from view 1 towards view 2 only.
+pub(super) fn one_direction(
+    tape: &mut Tape,
+    temperature: f32,
+    h: Representations,
+) -> Vec<Direction> {
+    vec![towards_other(tape, temperature, h, 0)]
+}
+
+/// From the prediction of view `v` towards the targets of the other view.
+fn towards_other(tape: &mut Tape, temperature: f32, h: Representations, v: usize) -> Direction {
+    let (anchors, own) = (h.online[v], h.target[1 - v]);
+    let target = tape.matrix(h.nodes, h.width, false);
+    tape.push(Attend::new([anchors, own, target], temperature, h.narrow));
+    Direction { online: anchors, target, own }
 }
 
 /// The objective of the published code.

@@ -35,15 +35,16 @@ pub(crate) struct Representations {
 
 /// Which views the online network predicts from.
 pub(crate) fn predicting_views(plan: &Plan) -> [bool; 2] {
-    // The published code of BLNN throws view 2's prediction away.
-    [true, !plan.follows_published_code()]
+    // The paper's Algorithm 1 has one prediction, and its published code throws view 2's away.
+    [true, !plan.predicts_once()]
 }
 
 /// The constant of the objective: it changes no gradient, and makes the reported loss that of
 /// the published formula.
 pub(crate) fn constant(plan: &Plan) -> f64 {
     match (plan.method, plan.objective) {
-        (Method::Blnn, Objective::Paper) => 0.0,
+        (Method::Blnn, Objective::Paper | Objective::OneDirection) => 0.0,
+        (Method::BgrlNoisy | Method::BgrlClean, Objective::OneDirection) => 1.0,
         _ => 2.0,
     }
 }
@@ -74,6 +75,9 @@ pub(crate) fn directions(
     match (plan.method, plan.objective) {
         (Method::Bgrl, _) => Ok(bgrl::directions(h)),
         (Method::Blnn, Objective::Paper) => Ok(blnn::paper(tape, plan.temperature, h)),
+        (Method::Blnn, Objective::OneDirection) => {
+            Ok(blnn::one_direction(tape, plan.temperature, h))
+        }
         (Method::Blnn, Objective::PublishedCode) => {
             Ok(blnn::published_code(tape, plan.temperature, h))
         }

@@ -9,7 +9,8 @@
 //! An empty `P_i` contributes nothing. The paper does not say how the pairs are weighted; equal
 //! weights that sum to one a node are our reading of it.
 //!
-//! With `objective = "published-code"` they stand beside that form of BLNN instead, which has one
+//! With `objective = "one-direction"` the second halves of both sums are left out. With
+//! `objective = "published-code"` they stand beside that form of BLNN instead, which has one
 //! prediction, the targets of both views and weights that sum to one for each neighbour ([`super::blnn`]):
 //!
 //! `L = 2 − (1/n) Σ_i u_i·c_i − (1/n) Σ_(s,e), e∈P_s (1/|{s : e∈P_s}|) u_s·c_e`, `c = a + b`
@@ -87,6 +88,7 @@ fn directions(
             let pairs = [(h.online[0], h.target[1]), (h.online[1], h.target[0])];
             pairs.map(|(online, own)| towards(tape, online, own)).into()
         }
+        Objective::OneDirection => vec![towards(tape, h.online[0], h.target[1])],
         Objective::PublishedCode => {
             let both = sum_of_targets(tape, h);
             vec![towards(tape, h.online[0], both)]

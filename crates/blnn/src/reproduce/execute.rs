@@ -177,7 +177,7 @@ fn check(options: &Options) -> Result<()> {
         return fault("--seeds must be at least 1, got 0");
     }
     if options.objectives.is_empty() {
-        return fault("--objectives needs `paper`, `published-code` or both");
+        return fault("--objectives needs at least one of `paper`, `one-direction` and `published-code`");
     }
     if let Some(bad) = options.temperatures.iter().find(|t| !(t.is_finite() && **t > 0.0)) {
         return fault(&format!(

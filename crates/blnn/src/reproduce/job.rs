@@ -109,6 +109,9 @@ impl TrainingJob {
     /// The method as tables name it.
     pub fn label(&self) -> &'static str {
         match (self.plan.method, self.plan.objective) {
+            (Method::BgrlNoisy, Objective::OneDirection) => "BGRL, noisy (one direction)",
+            (Method::BgrlClean, Objective::OneDirection) => "BGRL, clean (one direction)",
+            (Method::Blnn, Objective::OneDirection) => "BLNN (one direction)",
             (Method::BgrlNoisy, Objective::PublishedCode) => "BGRL, noisy (published code)",
             (Method::BgrlClean, Objective::PublishedCode) => "BGRL, clean (published code)",
             (Method::Blnn, Objective::PublishedCode) => "BLNN (published code)",
@@ -316,12 +319,14 @@ mod tests {
             "photo-bgrl-seed2-10000epochs",
             "photo-blnn-t1.9-seed1-10000epochs",
             "photo-blnn-t1.9-seed2-10000epochs",
+            "photo-blnn-one-direction-t1.9-seed1-10000epochs",
+            "photo-blnn-one-direction-t1.9-seed2-10000epochs",
             "photo-blnn-published-code-t1.9-seed1-10000epochs",
             "photo-blnn-published-code-t1.9-seed2-10000epochs",
         ];
         assert_eq!(keys, wanted);
         assert_eq!(
-            jobs[4].command(250),
+            jobs[6].command(250),
             "blnn train photo --method blnn --set objective=published-code --precision f32 \
              --epochs 10000 --seed 1 --eval-every 250"
         );

@@ -190,13 +190,17 @@ macro_rules! battery {
 
 battery!(bgrl, Method::Bgrl, Objective::Paper, Precision::F32);
 battery!(blnn_paper, Method::Blnn, Objective::Paper, Precision::F32);
+battery!(blnn_one_direction, Method::Blnn, Objective::OneDirection, Precision::F32);
 battery!(blnn_published_code, Method::Blnn, Objective::PublishedCode, Precision::F32);
 battery!(bgrl_noisy, Method::BgrlNoisy, Objective::Paper, Precision::F32);
 battery!(bgrl_clean, Method::BgrlClean, Objective::Paper, Precision::F32);
+battery!(bgrl_noisy_one_direction, Method::BgrlNoisy, Objective::OneDirection, Precision::F32);
+battery!(bgrl_clean_one_direction, Method::BgrlClean, Objective::OneDirection, Precision::F32);
 battery!(bgrl_noisy_published_code, Method::BgrlNoisy, Objective::PublishedCode, Precision::F32);
 battery!(bgrl_clean_published_code, Method::BgrlClean, Objective::PublishedCode, Precision::F32);
 battery!(bgrl_bf16, Method::Bgrl, Objective::Paper, Precision::Bf16);
 battery!(blnn_paper_bf16, Method::Blnn, Objective::Paper, Precision::Bf16);
+battery!(blnn_one_direction_bf16, Method::Blnn, Objective::OneDirection, Precision::Bf16);
 battery!(blnn_published_code_bf16, Method::Blnn, Objective::PublishedCode, Precision::Bf16);
 battery!(bgrl_noisy_bf16, Method::BgrlNoisy, Objective::Paper, Precision::Bf16);
 battery!(bgrl_clean_bf16, Method::BgrlClean, Objective::Paper, Precision::Bf16);

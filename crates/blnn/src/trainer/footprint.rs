@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::graph::{Features, Graph};
 use crate::method;
 use crate::nn::{Encoder, Normalization, Parameters, Rehearsal, RunningStatistics, Shape, Tape};
-use crate::plan::{Method, Plan};
+use crate::plan::{Method, Objective, Plan};
 use crate::sizes::{Attributes, Products, Sizes};
 
 /// Rows of the blocks that operations work on (see `nn/hidden.rs` and `nn/predict.rs`).
@@ -183,10 +183,12 @@ fn tiled_gradient(sizes: &Sizes, plan: &Plan) -> u64 {
 /// Weights of neighbours that a method keeps.
 fn method_bytes(sizes: &Sizes, plan: &Plan) -> u64 {
     let weights = 4 * sizes.entries as u64;
-    match (plan.method, plan.follows_published_code()) {
-        // By anchor and by neighbour, or for each of two directions.
-        (Method::Blnn, true) | (Method::BgrlNoisy | Method::BgrlClean, false) => 2 * weights,
-        (Method::BgrlNoisy | Method::BgrlClean, true) => weights,
+    match (plan.method, plan.objective) {
+        // By anchor and by neighbour.
+        (Method::Blnn, Objective::PublishedCode) => 2 * weights,
+        // For each of two directions.
+        (Method::BgrlNoisy | Method::BgrlClean, Objective::Paper) => 2 * weights,
+        (Method::BgrlNoisy | Method::BgrlClean, _) => weights,
         (Method::Blnn | Method::Bgrl, _) => 0,
     }
 }
@@ -230,7 +232,7 @@ fn lone_node() -> Result<Graph> {
 mod tests {
     use super::*;
     use crate::data::generated;
-    use crate::plan::{Objective, Precision};
+    use crate::plan::Precision;
     use crate::trainer::Trainer;
     use blnn_kernels::{Panels, Threads};
 

@@ -172,12 +172,15 @@ fn sparse(x: &Matrix) -> Csr {
     Csr::new(Pattern::new(x.cols(), offsets, indices).unwrap(), values).unwrap()
 }
 
-const METHODS: [(&str, Method, Objective); 7] = [
+const METHODS: [(&str, Method, Objective); 10] = [
     ("bgrl", Method::Bgrl, Objective::Paper),
     ("blnn_paper", Method::Blnn, Objective::Paper),
+    ("blnn_one", Method::Blnn, Objective::OneDirection),
     ("blnn_code", Method::Blnn, Objective::PublishedCode),
     ("bgrl_noisy", Method::BgrlNoisy, Objective::Paper),
     ("bgrl_clean", Method::BgrlClean, Objective::Paper),
+    ("bgrl_noisy_one", Method::BgrlNoisy, Objective::OneDirection),
+    ("bgrl_clean_one", Method::BgrlClean, Objective::OneDirection),
     ("bgrl_noisy_code", Method::BgrlNoisy, Objective::PublishedCode),
     ("bgrl_clean_code", Method::BgrlClean, Objective::PublishedCode),
 ];
@@ -273,7 +276,7 @@ fn running_statistics_agree_with_torch_under_both_momenta() {
 fn five_steps_of_training_agree_with_torch() {
     let golden = Golden::read(Precision::F32);
     let graph = golden.graph();
-    for (key, method, objective) in &METHODS[..3] {
+    for (key, method, objective) in &METHODS[..4] {
         let mut trainer = golden.trainer(&graph, *method, *objective);
         let mut losses = Vec::new();
         for step in 0..5 {

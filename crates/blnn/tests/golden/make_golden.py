@@ -28,8 +28,8 @@ Arrays (n = 37 nodes, E directed entries, F = 23 features, T = 5 steps)
     buffers.{last_view,averaged}.norm{1,2}.{mean,var}
         running statistics after the two online passes of step 1, momentum 0.99 and 0.01
     loss.<key> [3], grad.<key>.<parameter>       step 1: total, node term, neighbour term
-        key in bgrl, blnn_paper, blnn_code, bgrl_{noisy,clean}, bgrl_{noisy,clean}_code
-    traj.<key>.loss [T,3]                        bgrl, blnn_paper and blnn_code only
+        key in bgrl, blnn_{paper,one,code}, bgrl_{noisy,clean}, bgrl_{noisy,clean}_{one,code}
+    traj.<key>.loss [T,3]                        bgrl, blnn_paper, blnn_one and blnn_code only
     traj.<key>.step{1,2,5}.<parameter>           after AdamW and the target's moving average;
                                                  the rate of step 1 is zero: only the target moves
     traj.<key>.embedding.{last_view,averaged}    clean graph, running statistics, after step 5
@@ -282,6 +282,12 @@ def blnn_paper(inputs, o):
     return node_term(o), pull(w1, o["z1"], o["t2"]) + pull(w2, o["z2"], o["t1"])
 
 
+def blnn_one(inputs, o):
+    """Algorithm 1 to the letter: z1 towards t2, and nothing else."""
+    w = paper_weights(inputs, o["h1"], o["t2"])
+    return -mean_cosine(o["z1"], o["t2"]), pull(w, o["z1"], o["t2"])
+
+
 def code_weights(inputs, o):
     """Attention between target rows, grouped by the neighbour: columns sum to one."""
     mask = torch.tensor(inputs.adjacency)
@@ -320,6 +326,20 @@ def bgrl_clean(inputs, o):
     return with_equal_positives(inputs.adjacency & same_class, o)
 
 
+def with_equal_positives_once(positives, o):
+    w = equal_weights(positives, o["z1"].dtype)
+    return 1 - mean_cosine(o["z1"], o["t2"]), pull(w, o["z1"], o["t2"])
+
+
+def bgrl_noisy_one(inputs, o):
+    return with_equal_positives_once(inputs.adjacency, o)
+
+
+def bgrl_clean_one(inputs, o):
+    same_class = inputs.labels[:, None] == inputs.labels[None, :]
+    return with_equal_positives_once(inputs.adjacency & same_class, o)
+
+
 def with_equal_anchors(positives, o):
     """The published code's form: one prediction, both targets, columns of weights sum to one."""
     positives = torch.tensor(positives, dtype=o["z1"].dtype)
@@ -338,9 +358,11 @@ def bgrl_clean_code(inputs, o):
     return with_equal_anchors(inputs.adjacency & same_class, o)
 
 
-ABLATIONS = [bgrl_noisy, bgrl_clean, bgrl_noisy_code, bgrl_clean_code]
-OBJECTIVES = [bgrl, blnn_paper, blnn_code, *ABLATIONS]
-TRAJECTORIES = [bgrl, blnn_paper, blnn_code]
+ABLATIONS = [
+    bgrl_noisy, bgrl_clean, bgrl_noisy_one, bgrl_clean_one, bgrl_noisy_code, bgrl_clean_code
+]
+OBJECTIVES = [bgrl, blnn_paper, blnn_one, blnn_code, *ABLATIONS]
+TRAJECTORIES = [bgrl, blnn_paper, blnn_one, blnn_code]
 
 
 # Training
@@ -441,9 +463,12 @@ def check_closed_forms(inputs, o):
     pulls = {
         bgrl: (2, b, a),
         blnn_paper: (0, b + w1 @ b, a + w2 @ a),
+        blnn_one: (0, b + w1 @ b, torch.zeros_like(a)),
         blnn_code: (2, c + wc @ c, torch.zeros_like(a)),
         bgrl_noisy: (2, b + noisy @ b, a + noisy @ a),
         bgrl_clean: (2, b + clean @ b, a + clean @ a),
+        bgrl_noisy_one: (1, b + noisy @ b, torch.zeros_like(a)),
+        bgrl_clean_one: (1, b + clean @ b, torch.zeros_like(a)),
         # Both sets of positives are symmetric, so weights by neighbour are those by anchor, turned.
         bgrl_noisy_code: (2, c + noisy.T @ c, torch.zeros_like(a)),
         bgrl_clean_code: (2, c + clean.T @ c, torch.zeros_like(a)),
