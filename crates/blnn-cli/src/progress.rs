@@ -128,6 +128,13 @@ impl Observer for Progress<'_> {
         self.bar.enable_steady_tick(Duration::from_millis(250));
     }
 
+    fn switched(&mut self, from: &str, to: &str) {
+        self.say(&format!(
+            "note: the checkpoint was trained by {from} kernels and this machine has {to}: the result is as \
+             good, but not the bits that it would have been there"
+        ));
+    }
+
     fn stepped(&mut self, step: &Step, seconds: f64) -> ControlFlow<()> {
         let pace = self.seconds_per_epoch.unwrap_or(seconds);
         let pace = pace + FRESHNESS * (seconds - pace);

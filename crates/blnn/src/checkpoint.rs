@@ -25,6 +25,8 @@ use crate::graph::{Fingerprints, Graph};
 const FORMAT_VERSION: u32 = 2;
 /// The metadata entry with the checksum of the header, which is summed with this entry empty.
 const HEADER_SUM: &str = "sha256_header";
+/// Stands between the names in a list: metadata are text.
+const BETWEEN: &str = ", ";
 
 /// What a checkpoint says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +43,9 @@ pub struct Header {
     pub unlabelled: Option<String>,
     /// The resolved config, as TOML.
     pub config: String,
+    /// The kernels it was trained by so far, oldest first: they decide the last bits. Early
+    /// checkpoints do not say.
+    pub kernels: Vec<String>,
 }
 
 impl Header {
@@ -184,6 +189,9 @@ fn header_json<M: Borrow<Matrix>>(
     if let Some(unlabelled) = &header.unlabelled {
         metadata["fingerprint_unlabelled"] = json!(unlabelled);
     }
+    if !header.kernels.is_empty() {
+        metadata["kernels"] = json!(header.kernels.join(BETWEEN));
+    }
     entries.insert("__metadata__".into(), metadata);
     let mut header = serde_json::Value::from(entries);
     header["__metadata__"][HEADER_SUM] = header_sum(&header).into();
@@ -290,6 +298,8 @@ fn decode_header(
         fingerprint: need("fingerprint")?,
         unlabelled: entry("fingerprint_unlabelled"),
         config: need("config")?,
+        kernels: entry("kernels")
+            .map_or_else(Vec::new, |names| names.split(BETWEEN).map(str::to_owned).collect()),
     })
 }
 
@@ -305,6 +315,7 @@ mod tests {
             fingerprint: "abc".into(),
             unlabelled: Some("ab".into()),
             config: "epochs = 9\n".into(),
+            kernels: vec!["avx512".into(), "avx2".into()],
         }
     }
 

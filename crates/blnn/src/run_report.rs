@@ -325,6 +325,7 @@ mod tests {
             fingerprint: "another".into(),
             unlabelled: None,
             config: String::new(),
+            kernels: Vec::new(),
         };
         let none: [(String, Matrix); 0] = [];
         Checkpoint::write(&root.path().join("checkpoint.safetensors"), &header, &none).unwrap();

@@ -41,6 +41,12 @@ pub trait Observer {
         let _ = epoch;
     }
 
+    /// The run goes on with other kernels than those that its checkpoint was trained by last: from
+    /// here on it rounds otherwise than it would have.
+    fn switched(&mut self, from: &str, to: &str) {
+        let _ = (from, to);
+    }
+
     /// A step is done. `Break` ends the run after a checkpoint.
     fn stepped(&mut self, step: &Step, seconds: f64) -> ControlFlow<()> {
         let _ = (step, seconds);
@@ -118,7 +124,7 @@ pub fn check_graph(graph: &Graph, plan: &Plan) -> Result<()> {
 
 /// Trains until all epochs of the plan are done or the observer ends the run. If the folder
 /// holds a checkpoint, training goes on from there and ends with the same bits as if it had never
-/// stopped.
+/// stopped, unless it was trained by other kernels ([`Observer::switched`]).
 ///
 /// # Errors
 /// - `Checkpoint` if the folder's checkpoint is damaged or belongs to another graph or config;
@@ -153,7 +159,7 @@ pub fn check_graph(graph: &Graph, plan: &Plan) -> Result<()> {
 pub fn train(job: &Job<'_>, observer: &mut dyn Observer) -> Result<Outcome> {
     let began = Instant::now();
     let mut trainer = Trainer::new(job.graph, job.plan, job.threads)?;
-    restore(job, &mut trainer)?;
+    let trained_by = restore(job, &mut trainer)?;
     if trainer.epoch() == job.plan.epochs && job.folder.is_complete() {
         // Other instructions than those it was trained by would leave other last bits.
         observer.started(trainer.epoch());
@@ -163,14 +169,16 @@ pub fn train(job: &Job<'_>, observer: &mut dyn Observer) -> Result<Outcome> {
     let mut metrics = Metrics::resume(job.folder, trainer.epoch())?;
     let possible = possible_rank(job.graph);
     observer.started(trainer.epoch());
+    let kernels = with_own(trained_by, job.plan, observer);
     let mut stopped = false;
     while trainer.epoch() < job.plan.epochs && !stopped {
         let (step, seconds) = timed_step(&mut trainer, job.plan)?;
         stopped = observer.stepped(&step, seconds).is_break();
         let health = |embeddings: &Matrix| Health::given(embeddings, possible);
-        note(job, &mut trainer, observer, &mut metrics, &Done { step, seconds }, &health)?;
+        let done = Done { step, seconds, kernels: &kernels };
+        note(job, &mut trainer, observer, &mut metrics, &done, &health)?;
         if stopped && !job.checkpoint_due(step.epoch) {
-            save(job, &trainer)?;
+            save(job, &trainer, &kernels)?;
         }
     }
     let finished = trainer.epoch() == job.plan.epochs;
@@ -192,10 +200,24 @@ impl Job<'_> {
     }
 }
 
-/// A step and the time it took.
-struct Done {
+/// The kernels that a run was trained by and those of this process, which the observer is told of if
+/// they are others than the last.
+fn with_own(mut kernels: Vec<String>, plan: &Plan, observer: &mut dyn Observer) -> Vec<String> {
+    let own = plan.precision.rounding();
+    if let Some(last) = kernels.last().filter(|last| **last != own) {
+        observer.switched(last, &own);
+    }
+    if kernels.last() != Some(&own) {
+        kernels.push(own);
+    }
+    kernels
+}
+
+/// A step, the time it took, and the kernels that the run was trained by.
+struct Done<'a> {
     step: Step,
     seconds: f64,
+    kernels: &'a [String],
 }
 
 fn timed_step(trainer: &mut Trainer, plan: &Plan) -> Result<(Step, f64)> {
@@ -223,7 +245,7 @@ fn note(
     trainer: &mut Trainer,
     observer: &mut dyn Observer,
     metrics: &mut Metrics,
-    &Done { ref step, seconds }: &Done,
+    &Done { ref step, seconds, kernels }: &Done<'_>,
     health: &dyn Fn(&Matrix) -> Health,
 ) -> Result<()> {
     let checkpoint = job.checkpoint_due(step.epoch);
@@ -243,7 +265,7 @@ fn note(
     observer.recorded(&record)?;
     if let Some(health) = &record.health {
         metrics.sync()?;
-        save(job, trainer)?;
+        save(job, trainer, kernels)?;
         observer.saved(step.epoch, health);
     }
     Ok(())
@@ -266,7 +288,7 @@ fn record(step: &Step, seconds: f64) -> Record {
 
 /// Writes a checkpoint, unless that would replace a good one by one that cannot be trained on: a
 /// step can have a finite loss and still leave weights that are not finite.
-fn save(job: &Job<'_>, trainer: &Trainer) -> Result<()> {
+fn save(job: &Job<'_>, trainer: &Trainer, kernels: &[String]) -> Result<()> {
     let tensors = trainer.tensors();
     for (name, tensor) in &tensors {
         if tensor.data().iter().any(|v| !v.is_finite()) {
@@ -282,22 +304,25 @@ fn save(job: &Job<'_>, trainer: &Trainer) -> Result<()> {
         fingerprint: whole,
         unlabelled: Some(unlabelled),
         config: job.plan.to_toml(),
+        kernels: kernels.to_vec(),
     };
     Checkpoint::write(&job.folder.checkpoint(), &header, &tensors)
 }
 
-/// Puts the trainer where the folder's checkpoint left off, if there is one.
-fn restore(job: &Job<'_>, trainer: &mut Trainer) -> Result<()> {
+/// Puts the trainer where the folder's checkpoint left off, if there is one, and names the kernels
+/// that it was trained by.
+fn restore(job: &Job<'_>, trainer: &mut Trainer) -> Result<Vec<String>> {
     let path = job.folder.checkpoint();
     if !path.exists() {
-        return begin(job);
+        return begin(job).map(|()| Vec::new());
     }
     let mut checkpoint = Checkpoint::read(&path)?;
     let header = checkpoint.header();
     same_graph(header, job).map_err(|e| e.at(path.display()))?;
     same_config(&header.config, job.plan).map_err(|e| e.at(path.display()))?;
-    let epoch = header.epoch;
-    trainer.restore(epoch, &mut |name, shape| checkpoint.take(name, shape))
+    let (epoch, kernels) = (header.epoch, header.kernels.clone());
+    trainer.restore(epoch, &mut |name, shape| checkpoint.take(name, shape))?;
+    Ok(kernels)
 }
 
 /// Makes way for a run that has no checkpoint: what else the folder holds is of one that did, or of

@@ -34,6 +34,7 @@ fn resume_equals_straight(folder: &Path) {
     let (code, _, stderr) = finish(train(folder, &LONG).arg("--resume"));
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("resuming after epoch"), "{stderr}");
+    assert!(!stderr.contains("kernels"), "{stderr}");
     let (embeddings, records) = straight_run();
     let run = folder.join("run");
     assert!(read(run.join("embeddings.npy")) == *embeddings, "embeddings differ");
@@ -131,6 +132,22 @@ fn a_killed_run_resumes_from_its_last_checkpoint() {
     assert_eq!(output.status.signal(), Some(9));
     assert!(!folder.path().join("run/embeddings.npy").exists());
     resume_equals_straight(folder.path());
+}
+
+/// Other kernels round otherwise: the run goes on, and says that its bits are others.
+#[test]
+fn a_run_that_goes_on_with_other_kernels_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(CHECKPOINT);
+    signal_when(train(folder.path(), &LONG).env("BLNN_KERNELS", "scalar"), &path, "KILL");
+    let mut resumed = train(folder.path(), &LONG);
+    let (code, _, stderr) = finish(resumed.arg("--resume").env_remove("BLNN_KERNELS"));
+    assert_eq!(code, 0, "{stderr}");
+    let kernels = blnn::Checkpoint::read(&path).unwrap().header().kernels.clone();
+    // Every CPU of the kinds that are tested has more than the scalar kernels.
+    assert_eq!((kernels.len(), kernels[0].as_str()), (2, "scalar"), "{kernels:?}");
+    let told = format!("trained by scalar kernels and this machine has {}", kernels[1]);
+    assert!(stderr.contains(&told), "{stderr}");
 }
 
 #[test]

@@ -177,7 +177,9 @@ fn check(options: &Options) -> Result<()> {
         return fault("--seeds must be at least 1, got 0");
     }
     if options.objectives.is_empty() {
-        return fault("--objectives needs at least one of `paper`, `one-direction` and `published-code`");
+        return fault(
+            "--objectives needs at least one of `paper`, `one-direction` and `published-code`",
+        );
     }
     if let Some(bad) = options.temperatures.iter().find(|t| !(t.is_finite() && **t > 0.0)) {
         return fault(&format!(
@@ -437,6 +439,11 @@ struct Inner<'a> {
 impl Observer for Inner<'_> {
     fn started(&mut self, epoch: usize) {
         self.watcher.started(self.index, epoch);
+    }
+
+    fn switched(&mut self, from: &str, to: &str) {
+        let key = self.job.key();
+        self.watcher.warned(&format!("{key}: trained by {from} kernels so far, from here by {to}"));
     }
 
     fn stepped(&mut self, step: &Step, _seconds: f64) -> ControlFlow<()> {
