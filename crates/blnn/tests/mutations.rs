@@ -133,6 +133,7 @@ fn checkpoints_never_panic() {
         fingerprint: "ab".into(),
         unlabelled: Some("a".into()),
         config: "seed = 3\n".into(),
+        kernels: vec!["scalar".into(), "neon".into()],
     };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint.safetensors");

@@ -184,10 +184,9 @@ fn tiled_gradient(sizes: &Sizes, plan: &Plan) -> u64 {
 fn method_bytes(sizes: &Sizes, plan: &Plan) -> u64 {
     let weights = 4 * sizes.entries as u64;
     match (plan.method, plan.objective) {
-        // By anchor and by neighbour.
-        (Method::Blnn, Objective::PublishedCode) => 2 * weights,
-        // For each of two directions.
-        (Method::BgrlNoisy | Method::BgrlClean, Objective::Paper) => 2 * weights,
+        // By anchor and by neighbour, or for each of two directions.
+        (Method::Blnn, Objective::PublishedCode)
+        | (Method::BgrlNoisy | Method::BgrlClean, Objective::Paper) => 2 * weights,
         (Method::BgrlNoisy | Method::BgrlClean, _) => weights,
         (Method::Blnn | Method::Bgrl, _) => 0,
     }
