@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::nn::{Clock, Encoder, Inputs, Memory, Parameters, Run, RunningStatistics, Shape};
 use crate::order::Order;
-use crate::plan::Plan;
+use crate::plan::{Plan, Statistics};
 use crate::run::RunFolder;
 use crate::stored_run::{no_run, read_encoding, read_own_graph};
 use crate::text::grouped;
@@ -151,6 +151,15 @@ impl Model {
     /// Whether all epochs of the plan were done.
     pub fn is_finished(&self) -> bool {
         self.header.epoch >= self.plan.epochs
+    }
+
+    /// The same model with the other reading of batch norm's momentum, or the same: a checkpoint
+    /// holds the running statistics of both, and no weight depends on them.
+    #[must_use]
+    pub fn with_statistics(mut self, statistics: Statistics) -> Self {
+        self.plan.statistics = statistics;
+        self.header.config = self.plan.to_toml();
+        self
     }
 
     /// The embedding of every node of a graph, row by row in the graph's order, with the same bits

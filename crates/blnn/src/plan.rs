@@ -265,6 +265,11 @@ impl Plan {
         self.checkpoint_every
     }
 
+    /// Which batch-norm statistics embeddings are normalised by.
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
     /// The arithmetic of training.
     pub fn precision(&self) -> Precision {
         self.precision

@@ -8,9 +8,10 @@ use std::time::Instant;
 
 use anyhow::{Context, anyhow, bail};
 use blnn::export::{Embedding, Format, Provenance};
-use blnn::{Graph, Matrix, Model};
+use blnn::{Graph, Matrix, Model, Statistics};
 use blnn_kernels::Threads;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
 use crate::args::{ExportFormatParser, MachineArgs};
@@ -47,6 +48,13 @@ pub(crate) struct EmbedArgs {
     #[arg(short, long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
+    /// Batch norm's statistics: last-view or averaged [default: those of the run]
+    ///
+    /// The two readings of the published momentum (`docs/METHOD.md`). A run keeps both, and trains
+    /// alike with either.
+    #[arg(long, value_name = "NAME", value_parser = statistics())]
+    pub(crate) statistics: Option<Statistics>,
+
     /// Formats of the embeddings, separated by commas
     ///
     /// npy, npz, parquet, csv, word2vec (gensim) or projector (`TensorBoard`). All carry the ids of
@@ -66,8 +74,18 @@ pub(crate) struct EmbedArgs {
     pub(crate) machine: MachineArgs,
 }
 
+fn statistics() -> impl TypedValueParser<Value = Statistics> {
+    PossibleValuesParser::new(Statistics::ALL.map(Statistics::name)).try_map(|name| {
+        let known = Statistics::ALL.into_iter().find(|statistics| statistics.name() == name);
+        known.ok_or("no such statistics")
+    })
+}
+
 pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
-    let model = Model::read(&args.run)?;
+    let model = match (Model::read(&args.run)?, args.statistics) {
+        (model, Some(statistics)) => model.with_statistics(statistics),
+        (model, None) => model,
+    };
     let threads = Threads::new(args.machine.threads.into());
     let graph = find_graph(args, &model, &threads)?;
     let folder = args.out.clone();
@@ -207,6 +225,7 @@ impl Done<'_> {
             "embedding_width": plan.embedding_width(),
             "method": plan.method().name(),
             "seed": header.seed,
+            "statistics": plan.statistics().name(),
             "epochs": header.epoch,
             "finished": self.model.is_finished(),
             "seconds": self.seconds,

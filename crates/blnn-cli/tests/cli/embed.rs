@@ -70,6 +70,31 @@ fn the_training_graph_is_found_and_gets_the_same_bits() {
     assert_eq!(names(&folder.path().join("run")), before, "nothing is put there");
 }
 
+/// One training serves both readings of batch norm's momentum.
+#[test]
+fn the_statistics_may_be_those_of_the_other_momentum() {
+    let folder = tempfile::tempdir().unwrap();
+    let epochs = ["--epochs", "4", "--out"];
+    let [last, averaged] = ["last-view", "averaged"].map(|statistics| {
+        let set = format!("statistics={statistics}");
+        let mut run = train(folder.path(), &epochs);
+        let (code, _, stderr) = finish(run.args([statistics, "--set", &set]));
+        assert_eq!(code, 0, "{stderr}");
+        read(folder.path().join(statistics).join("embeddings.npy"))
+    });
+    assert!(last != averaged, "both statistics are the same");
+    for (run, statistics, wanted) in
+        [("last-view", "averaged", &averaged), ("averaged", "last-view", &last)]
+    {
+        let mut command = blnn(folder.path());
+        let flags = ["--statistics", statistics, "--out", "other", "--format", "npy,npz", "--json"];
+        let (code, stdout, stderr) = finish(command.args(["embed", run, "--force"]).args(flags));
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stdout.contains(&format!("\"statistics\":\"{statistics}\"")), "{stdout}");
+        assert!(read(folder.path().join("other/embeddings.npy")) == *wanted, "{statistics}");
+    }
+}
+
 #[test]
 fn a_public_data_set_is_found_by_its_name() {
     let folder = tempfile::tempdir().unwrap();
