@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use blnn::estimate::{self, Available, Extras, MemoryEstimate, Pace, bytes};
 use blnn::{Attributes, Graph, Plan, Sizes, data};
 use blnn_kernels::Threads;
@@ -134,28 +134,27 @@ fn read_sizes(given: &[u64]) -> anyhow::Result<Sizes> {
         || bail!("--sizes: give NODES,EDGES,FEATURES, such as 2000000,30000000,128"),
         |(three, rest)| Ok((<&[u64; 3]>::try_from(three)?, rest)),
     )?;
-    let size = |what: &str, value: u64| {
-        let known = usize::try_from(value).ok().filter(|&v| v >= 1 && value <= 1 << 40);
-        known.with_context(|| format!("--sizes: {value} {what}; give 1 to 2^40"))
+    // Nodes and features are numbered with 32 bits.
+    let size = |what: &str, value: u64, bits: u32| {
+        let known = usize::try_from(value).ok().filter(|&v| v >= 1 && value <= 1 << bits);
+        known.with_context(|| format!("--sizes: {value} {what}; give 1 to 2^{bits}"))
     };
-    let (nodes, features) = (size("nodes", nodes)?, size("features", features)?);
+    let (nodes, features) = (size("nodes", nodes, 32)?, size("features", features, 32)?);
     let attributes = match values {
         [] => Attributes::Dense,
         [values] if *values <= features as u64 => {
-            let values = size("values a node", *values)?.saturating_mul(nodes);
+            let values = size("values a node", *values, 32)?.saturating_mul(nodes);
             Attributes::Sparse { values, alike: false }
         }
         [values] => bail!("--sizes: {values} values of a node, which has {features} features"),
         _ => bail!("--sizes: at most four numbers, NODES,EDGES,FEATURES,VALUES"),
     };
-    Ok(Sizes {
-        nodes,
-        entries: 2 * size("edges", edges)?,
-        features,
-        attributes,
-        labelled: false,
-        id_bytes: 0,
-    })
+    let entries = 2 * size("edges", edges, 40)?;
+    let sizes = Sizes { nodes, entries, features, attributes, labelled: false, id_bytes: 0 };
+    // Bytes are counted in 64 bits, and some things take a few of them for each value.
+    let values = sizes.values();
+    ensure!(values <= 1 << 56, "--sizes: {values} attribute values in all; give 2^56 at most");
+    Ok(sizes)
 }
 
 fn measure(

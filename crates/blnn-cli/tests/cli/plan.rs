@@ -70,11 +70,17 @@ fn sizes_stand_for_a_graph() {
     assert!(found["seconds_per_epoch"].as_f64().unwrap() > 0.0, "{found}");
     let few = object(&["--sizes", "20000,100000,50,3", "--calibrate", "0"]);
     assert_eq!(few["stored_values"], 60_000);
+    // As large as sizes may be: more than any machine has, and still a number.
+    let huge = object(&["--sizes", "4294967296,1099511627776,16777216", "--calibrate", "0"]);
+    assert!(huge["memory_bytes"]["training"].as_f64().unwrap() > 4e17, "{huge}");
     let folder = tempfile::tempdir().unwrap();
     for (arguments, wanted) in [
         (&["--sizes", "10,20"][..], "NODES,EDGES,FEATURES"),
         (&["--sizes", "10,20,x"], "--sizes"),
         (&["--sizes", "1,1,1", "cora"], "cannot be used with"),
+        (&["--sizes", "4294967297,1,1"], "4294967297 nodes; give 1 to 2^32"),
+        (&["--sizes", "1,1,0"], "0 features; give 1 to 2^32"),
+        (&["--sizes", "4294967296,1,4294967296"], "values in all; give 2^56 at most"),
         (&["nowhere"], "unknown graph"),
         (&["--set", "epochs=0"], "epochs"),
     ] {
