@@ -47,6 +47,9 @@ const MAX_WIDTH: usize = 65_536;
 /// Far beyond any training, and small enough that schedules compute with it exactly.
 const MAX_EPOCHS: usize = 1_000_000_000;
 
+/// The flag of single assignments, which begins their place in messages.
+const ASSIGNED: &str = "--set";
+
 /// Settings as given, layer upon layer. Nothing is checked but the keys until
 /// [`resolve`](Config::resolve).
 ///
@@ -65,6 +68,8 @@ const MAX_EPOCHS: usize = 1_000_000_000;
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     layers: Vec<Layer>,
+    /// The file that was given first: the place of a key that none of the layers has.
+    first_file: Option<String>,
 }
 
 type Layer = BTreeMap<&'static str, Given>;
@@ -97,6 +102,7 @@ impl Config {
     /// If the text is not TOML or holds an unknown key.
     pub fn text(&mut self, text: &str, origin: &str) -> Result<()> {
         self.layers.push(parse(text, origin)?);
+        self.first_file.get_or_insert_with(|| origin.to_owned());
         Ok(())
     }
 
@@ -106,7 +112,7 @@ impl Config {
     /// # Errors
     /// If there is no `=` or the key is unknown.
     pub fn assign(&mut self, assignment: &str) -> Result<()> {
-        let origin = format!("--set {assignment}");
+        let origin = format!("{ASSIGNED} {assignment}");
         let Some((key, value)) = assignment.split_once('=') else {
             let message = "write it as key=value, such as --set epochs=500";
             return Err(config_error(message).at(origin));
@@ -213,6 +219,24 @@ impl Config {
         Ok(self.word("precision", &choices, name)?.unwrap_or_else(Precision::auto))
     }
 
+    /// What was [assigned](Self::assign) here and changes nothing in a training by `method`, with its
+    /// place. A file may give more than one method needs: several may share it.
+    ///
+    /// ```
+    /// let mut config = blnn::Config::new();
+    /// config.assign("temperature=0.5")?;
+    /// assert!(config.unused(blnn::Method::Blnn).is_none());
+    /// let told = config.unused(blnn::Method::Bgrl).expect("it has no attention");
+    /// assert!(told.starts_with("--set temperature=0.5: "));
+    /// # Ok::<(), blnn::Error>(())
+    /// ```
+    pub fn unused(&self, method: Method) -> Option<String> {
+        let (_, Given { origin, .. }) = self.find("temperature").ok()?;
+        let is_unused = method != Method::Blnn && origin.starts_with(ASSIGNED);
+        is_unused
+            .then(|| format!("{origin}: changes nothing, only the method blnn has an attention"))
+    }
+
     /// These layers on top of those of `base`.
     fn over(mut self, mut base: Self) -> Self {
         base.layers.append(&mut self.layers);
@@ -224,7 +248,15 @@ impl Config {
         let mut layers = self.layers.iter().enumerate().rev();
         layers
             .find_map(|(i, layer)| layer.get(key).map(|given| (i, given)))
-            .ok_or_else(|| config_error(format!("`{key}` is missing; add a line for it")))
+            .ok_or_else(|| self.missing(key))
+    }
+
+    fn missing(&self, key: &str) -> Error {
+        let error = config_error(format!("`{key}` is missing; add a line for it"));
+        match &self.first_file {
+            Some(file) => error.at(file),
+            None => error,
+        }
     }
 
     fn method(&self) -> Result<Method> {
@@ -236,7 +268,7 @@ impl Config {
         let (epochs_layer, _) = self.find("epochs")?;
         let warmup = self.integer("warmup_epochs", 0, MAX_EPOCHS)?;
         if epochs_layer > layer && self.layers[layer].contains_key("epochs") {
-            let together = Self { layers: vec![self.layers[layer].clone()] };
+            let together = Self { layers: vec![self.layers[layer].clone()], first_file: None };
             let base = together.integer("epochs", 1, MAX_EPOCHS)?;
             if warmup < base {
                 return Ok(warmup * epochs / base);
@@ -537,6 +569,20 @@ mod tests {
             again.text(&plan.to_toml(), "config.toml").unwrap();
             assert_eq!(again.resolve_over(Config::new()).unwrap(), plan);
         }
+    }
+
+    #[test]
+    fn a_key_that_is_given_nowhere_is_missed_in_its_file() {
+        let mut base = Config::new();
+        base.text("method = \"blnn\"\nepochs = 5\n", "runs/a/config.toml").unwrap();
+        let mut given = Config::new();
+        given.assign("objective=paper").unwrap();
+        let error = given.resolve_over(base).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert_eq!(
+            error.to_string(),
+            "runs/a/config.toml: `temperature` is missing; add a line for it"
+        );
     }
 
     #[test]

@@ -123,6 +123,9 @@ fn resolve(args: &TrainArgs) -> anyhow::Result<(Plan, PathBuf)> {
     };
     let preset = preset_name(named(args), args.own.edges.as_deref());
     let plan = config.resolve_on_this_machine(preset)?;
+    if let Some(unused) = config.unused(plan.method()) {
+        note(format_args!("note: {unused}"));
+    }
     let root = args.out.clone().unwrap_or_else(|| {
         let (method, seed) = (plan.method().name(), plan.seed());
         PathBuf::from("runs").join(format!("{dataset}-{method}-seed{seed}"))

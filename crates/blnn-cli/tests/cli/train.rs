@@ -498,3 +498,27 @@ fn a_class_of_one_node_takes_no_other_score_away() {
         assert!(stdout.contains("scores     NMI ") && stdout.contains("S@5 "), "{stdout}");
     }
 }
+
+#[test]
+fn a_setting_that_the_method_does_not_have_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = "note: --set temperature=0.5: changes nothing";
+    for (method, is_told) in [("bgrl", true), ("blnn", false)] {
+        let run = ["cora", "--epochs", "2", "--out", method, "--method", method];
+        let mut command = train(folder.path(), &run);
+        let (code, _, stderr) = finish(command.args(["--set", "temperature=0.5"]));
+        assert_eq!(code, 0, "{stderr}");
+        assert_eq!(stderr.contains(told), is_told, "{stderr}");
+    }
+}
+
+#[test]
+fn saved_settings_that_lack_a_key_are_told_with_their_file() {
+    let folder = people(1);
+    assert_eq!(finish(&mut train(folder.path(), &PEOPLE)).0, 0);
+    let path = folder.path().join("run/config.toml");
+    let settings = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, settings.replace("ema_start", "# ema_start")).unwrap();
+    let said = refusal(train(folder.path(), &PEOPLE).arg("--resume"));
+    assert!(said.contains("run/config.toml: `ema_start` is missing; add a line for it"), "{said}");
+}
