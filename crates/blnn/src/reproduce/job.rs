@@ -167,8 +167,9 @@ impl TrainingJob {
         if *objective != Objective::Paper {
             let _ = write!(command, " --set objective={}", objective.name());
         }
-        let is_temperature = |setting: &&String| key_of(setting) == "temperature";
-        for setting in self.settings.iter().filter(|setting| !is_temperature(setting)) {
+        // These two are named below, once.
+        let is_apart = |setting: &&String| ["temperature", "precision"].contains(&key_of(setting));
+        for setting in self.settings.iter().filter(|setting| !is_apart(setting)) {
             let plain = |c: char| c.is_ascii_alphanumeric() || "=._+-".contains(c);
             let quote = if setting.chars().all(plain) { "" } else { "'" };
             let _ = write!(command, " --set {quote}{setting}{quote}");
@@ -374,6 +375,7 @@ mod tests {
         let plain = jobs_of(&options, Target::CaseStudy, "photo").unwrap().remove(0);
         options.settings = vec!["precision=bf16".into()];
         let bf16 = jobs_of(&options, Target::CaseStudy, "photo").unwrap().remove(0);
+        assert!(bf16.command(250).contains(" --method blnn --precision bf16 --epochs"));
         assert_eq!(plain.in_precision(Precision::Bf16), bf16);
         assert_eq!(bf16.in_precision(Precision::F32), plain);
         options.settings = vec!["precision = f32".into()];
