@@ -32,6 +32,9 @@ pub fn text(report: &Report) -> String {
     if !pairs.is_empty() {
         let _ = write!(out, "\nDifferences seed by seed\n\n{}", pairs.plain());
     }
+    if let Some(explained) = mark_explained(report) {
+        let _ = write!(out, "\n{explained}\n");
+    }
     for note in notes(report) {
         let _ = write!(out, "\nNote: {note}.");
     }
@@ -53,19 +56,15 @@ pub fn markdown(report: &Report, link: &dyn Fn(&str) -> String) -> String {
         out.push('\n');
     }
     out.push_str(&numbers(report).markdown());
-    let mut section = |title: &str, grid: &Grid| {
-        if !grid.is_empty() {
-            let _ = write!(out, "\n**{title}**\n\n{}", grid.markdown());
-        }
-    };
-    section("Seed by seed", &pairs(report));
-    for metric in report.target.metrics() {
-        section(
-            &format!("All published methods: {}", metric.label()),
-            &all_methods(report, *metric),
-        );
+    add_section(&mut out, "Seed by seed", &pairs(report));
+    if let Some(explained) = mark_explained(report) {
+        let _ = write!(out, "\n{explained}\n");
     }
-    section("Runs", &runs(report));
+    for metric in report.target.metrics() {
+        let title = format!("All published methods: {}", metric.label());
+        add_section(&mut out, &title, &all_methods(report, *metric));
+    }
+    add_section(&mut out, "Runs", &runs(report));
     for figure in &report.figures {
         let _ = write!(out, "\n![{}]({})\n", figure.trim_end_matches(".svg"), link(figure));
     }
@@ -76,6 +75,12 @@ pub fn markdown(report: &Report, link: &dyn Fn(&str) -> String) -> String {
         report.source, report.version
     );
     out
+}
+
+fn add_section(out: &mut String, title: &str, grid: &Grid) {
+    if !grid.is_empty() {
+        let _ = write!(out, "\n**{title}**\n\n{}", grid.markdown());
+    }
 }
 
 /// What a reader must know: the report's notes, and the data sets that have no row to say that
@@ -229,6 +234,23 @@ fn signed(metric: &str, value: f64) -> String {
 }
 
 /// Two methods compared seed by seed.
+/// What marks a difference between runs in two precisions.
+const MARK: &str = "¹";
+
+fn mark_explained(report: &Report) -> Option<String> {
+    let is_marked = |pair: &Paired| pair.differences.iter().any(|d| d.across_precisions);
+    report.paired.iter().any(is_marked).then(|| {
+        format!(
+            "{MARK} One of the two runs is in another precision than the other: see the remarks."
+        )
+    })
+}
+
+/// No p-value is zero.
+fn p_value(p: f64) -> String {
+    if p < 5e-4 { "< 0.001".to_owned() } else { format!("{p:.3}") }
+}
+
 fn pairs(report: &Report) -> Grid {
     let mut grid = Grid::new(&[
         "data set",
@@ -243,8 +265,10 @@ fn pairs(report: &Report) -> Grid {
     ]);
     for pair in &report.paired {
         let Paired { dataset, metric, rule, first, second, differences, .. } = pair;
-        let each =
-            differences.iter().map(|d| format!("{}: {}", d.seed, signed(metric, d.difference)));
+        let each = differences.iter().map(|d| {
+            let mark = if d.across_precisions { MARK } else { "" };
+            format!("{}: {}{mark}", d.seed, signed(metric, d.difference))
+        });
         let spread = pair.std.map_or(String::new(), |std| format!(" ± {}", number(metric, std)));
         grid.push(vec![
             dataset.clone(),
@@ -254,7 +278,7 @@ fn pairs(report: &Report) -> Grid {
             each.collect::<Vec<_>>().join(", "),
             signed(metric, pair.mean) + &spread,
             format!("{} of {}", pair.wins, differences.len()),
-            pair.p_value.map_or(String::new(), |p| format!("{p:.3}")),
+            pair.p_value.map_or(String::new(), p_value),
             pair.published.map_or(NONE.into(), |d| signed(metric, d)),
         ]);
     }
@@ -360,6 +384,39 @@ fn trained_by(run: &RunRow) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reproduce::SeedDifference;
+
+    #[test]
+    fn pairs_across_precisions_are_marked_and_explained() {
+        let difference = |seed, across_precisions| SeedDifference {
+            seed,
+            first: 90.5,
+            second: 90.0,
+            difference: 0.5,
+            across_precisions,
+        };
+        let mut report = Report::new(Target::Classification, None);
+        report.paired = vec![Paired {
+            dataset: "photo".into(),
+            metric: "accuracy".into(),
+            rule: "last".into(),
+            first: "BLNN".into(),
+            second: "BGRL".into(),
+            differences: vec![difference(1, false), difference(2, true)],
+            mean: 0.5,
+            std: Some(0.0),
+            wins: 2,
+            p_value: Some(0.0),
+            published: None,
+        }];
+        for shown in [text(&report), markdown(&report, &str::to_owned)] {
+            assert!(shown.contains("1: +0.50, 2: +0.50¹"), "{shown}");
+            assert!(shown.contains("¹ One of the two runs"), "{shown}");
+            assert!(shown.contains("< 0.001"), "{shown}");
+        }
+        report.paired[0].differences.pop();
+        assert!(!text(&report).contains('¹'));
+    }
 
     #[test]
     fn numbers_have_the_decimals_of_their_metric() {

@@ -249,6 +249,14 @@ pub struct SeedDifference {
     pub second: f64,
     /// First minus second.
     pub difference: f64,
+    /// Whether one of the two was trained in another precision.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub across_precisions: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// A curve of a figure.

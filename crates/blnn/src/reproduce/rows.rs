@@ -182,13 +182,14 @@ fn contests(target: Target) -> &'static [(&'static str, &'static str)] {
     const GAIN: (&str, &str) = ("BLNN", "BGRL");
     const CODE: &str = "BLNN (published code)";
     const CODE_GAIN: (&str, &str) = (CODE, "BGRL");
+    const ONE_GAIN: (&str, &str) = ("BLNN (one direction)", "BGRL");
     const NOISY: &str = "BGRL, noisy";
     const CLEAN: &str = "BGRL, clean";
     const CODE_NOISY: &str = "BGRL, noisy (published code)";
     const CODE_CLEAN: &str = "BGRL, clean (published code)";
     match target {
         Target::Classification | Target::Clustering | Target::Similarity | Target::Map => {
-            &[GAIN, CODE_GAIN]
+            &[GAIN, ONE_GAIN, CODE_GAIN]
         }
         Target::Ablation => &[
             GAIN,
@@ -205,8 +206,7 @@ fn contests(target: Target) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// The methods of a target compared seed by seed, wherever both were trained with a seed in one
-/// precision.
+/// The methods of a target compared seed by seed, wherever both were trained with a seed.
 pub(super) fn paired(target: Target, rows: &[Row]) -> Vec<Paired> {
     let mut found = Vec::new();
     for first in rows {
@@ -230,10 +230,11 @@ fn compare(first: &Row, second: &Row, rule: Rule) -> Option<Paired> {
         return None;
     }
     let at_seed = |run: &RunRow| {
-        let same = |other: &&RunRow| (other.seed, &other.precision) == (run.seed, &run.precision);
-        let other = second.runs.iter().find(same)?;
+        let other = second.runs.iter().find(|other| other.seed == run.seed)?;
         let (a, b) = (rule.of(run)?, rule.of(other)?);
-        Some(SeedDifference { seed: run.seed, first: a, second: b, difference: a - b })
+        let across_precisions = run.precision != other.precision;
+        let seed = run.seed;
+        Some(SeedDifference { seed, first: a, second: b, difference: a - b, across_precisions })
     };
     let differences: Vec<SeedDifference> = first.runs.iter().filter_map(at_seed).collect();
     if differences.is_empty() {
@@ -321,13 +322,13 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_two_precisions_are_no_pair() {
+    fn pairs_across_two_precisions_are_marked() {
         let rounded = |seed| RunRow { precision: Some("bf16".into()), ..run(seed, 94.0) };
         let blnn = scored("BLNN", vec![rounded(1), run(2, 94.0), rounded(3)]);
         let bgrl = scored("BGRL", vec![run(1, 93.5), run(2, 93.5), rounded(3)]);
         let pairs = paired(Target::Classification, &[bgrl, blnn]);
-        let seeds: Vec<u64> = pairs[0].differences.iter().map(|d| d.seed).collect();
-        assert_eq!(seeds, [2, 3]);
+        let marks: Vec<bool> = pairs[0].differences.iter().map(|d| d.across_precisions).collect();
+        assert_eq!(marks, [true, false, false]);
     }
 
     #[test]
