@@ -131,11 +131,12 @@ impl Sizes {
         self.attributes.products(self.nodes, self.features, arithmetic)
     }
 
-    /// Number of attribute values in memory.
+    /// Number of attribute values in memory; the largest number there is, of a graph that need not
+    /// exist, where it is larger.
     pub fn values(&self) -> usize {
         match self.attributes {
             Attributes::Sparse { values, .. } => values,
-            Attributes::Dense => self.nodes * self.features,
+            Attributes::Dense => self.nodes.saturating_mul(self.features),
         }
     }
 }

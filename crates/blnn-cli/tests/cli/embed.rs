@@ -74,11 +74,10 @@ fn the_training_graph_is_found_and_gets_the_same_bits() {
 #[test]
 fn the_statistics_may_be_those_of_the_other_momentum() {
     let folder = tempfile::tempdir().unwrap();
-    let epochs = ["--epochs", "4", "--out"];
     let [last, averaged] = ["last-view", "averaged"].map(|statistics| {
         let set = format!("statistics={statistics}");
-        let mut run = train(folder.path(), &epochs);
-        let (code, _, stderr) = finish(run.args([statistics, "--set", &set]));
+        let run = ["--epochs", "4", "--out", statistics, "--set", &set];
+        let (code, _, stderr) = finish(&mut train(folder.path(), &run));
         assert_eq!(code, 0, "{stderr}");
         read(folder.path().join(statistics).join("embeddings.npy"))
     });
