@@ -35,7 +35,11 @@ impl Grid {
     /// Whether a column holds numbers, which stand to the right.
     fn numeric(&self, j: usize) -> bool {
         let number = |cell: &str| {
-            cell == "–" || cell.starts_with(|c: char| c.is_ascii_digit() || "+-−".contains(c))
+            let starts = cell.starts_with(|c: char| c.is_ascii_digit() || "+-−<".contains(c));
+            let is_name = |word: &str| {
+                word.contains(char::is_alphabetic) && !["of", "(splits)"].contains(&word)
+            };
+            cell == "–" || (starts && !cell.split_whitespace().any(is_name))
         };
         self.rows.iter().map(|row| row[j].as_str()).all(|cell| cell.is_empty() || number(cell))
     }
@@ -98,5 +102,13 @@ mod tests {
             "| method | score |\n|---|--:|\n| BGRL | 93.17 |\n| a\\|b | – |\n"
         );
         assert_eq!(grid.plain(), "  method  score\n  BGRL    93.17\n  a|b         –\n");
+    }
+
+    #[test]
+    fn what_begins_with_a_digit_may_be_a_name() {
+        let cells = ["93.17 ± 0.20 (splits)", "5 of 10", "< 0.001", "-0.31", "0.1.0, 7d3d92f"];
+        let mut grid = Grid::new(&["a", "b", "c", "d", "e"]);
+        grid.push(cells.map(str::to_owned).to_vec());
+        assert!(grid.markdown().contains("\n|--:|--:|--:|--:|---|\n"), "{}", grid.markdown());
     }
 }

@@ -1,5 +1,6 @@
-//! The ledger: all reports found in the output folder, in one Markdown file. Sections of targets
-//! that have no report there, or one without a number of ours, stay as they are.
+//! The ledger: one Markdown file with what a person found out, and below it all reports found in
+//! the output folder. Sections of targets that have no report there, or one without a number of
+//! ours, stay as they are.
 
 use std::fmt::Write;
 use std::fs;
@@ -7,18 +8,22 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 
+use super::provenance::Provenance;
 use super::report::Report;
 use super::target::Target;
 use super::trained::{read_json, write_text};
-use super::{Options, Watcher, render};
+use super::{Options, Watcher, record, render};
 
-/// What stands below this line is a person's and is kept when the ledger is written again.
-const KEPT_BELOW: &str = "<!-- Written by hand: everything below this line is kept. -->";
+/// What stands above this line is a person's and is kept when the ledger is written again.
+const KEPT_ABOVE: &str = "<!-- Written by `blnn reproduce`: what is above this line is kept, what is below is replaced. -->";
 
-const HEAD: &str = "# Reproduction ledger
+/// What a person finds where nobody has written yet.
+const HAND: &str = "# Reproduction ledger
 
-Every number of the paper beside ours. The tables are written by `blnn reproduce`; the findings at
-the end by hand.
+Every number of the paper beside ours.
+";
+
+const HEAD: &str = "## How to read the tables
 
 - **best of evaluations**: the best of all evaluations of a run (every 250 epochs of 10,000), chosen
   on the test score itself, separately for each score. This is the paper's rule, and it flatters.
@@ -32,11 +37,8 @@ the end by hand.
 - *at epoch … of …, best so far*: a run that is not finished. It is in no other number; the best of
   all its evaluations can only be higher.
 - `–`: no number.
-";
-
-const HAND: &str = "
-## Findings
-
+- Each run has a name; [Runs](#runs), at the end, has the program that trained it and the command
+  that trains it again.
 ";
 
 fn path_of(options: &Options) -> PathBuf {
@@ -59,23 +61,28 @@ pub(super) fn check(options: &Options) -> Result<()> {
 pub(super) fn write(options: &Options, watcher: &mut dyn Watcher) -> Result<()> {
     let path = path_of(options);
     let before = Before::read(&path)?;
-    let mut text = HEAD.to_owned();
+    let (mut text, mut reports, mut kept) = (String::new(), Vec::new(), Vec::new());
     for target in Target::ALL {
         text.push('\n');
         let report = report_of(options, target, watcher);
         let says_something = report.as_ref().is_some_and(Report::has_runs);
         if let Some(section) = before.section(target).filter(|_| !says_something) {
             text.push_str(section);
+            kept.push(section);
         } else if let Some(report) = report {
             let link = figure_links(options, &path, &report, watcher)?;
             text.push_str(&render::markdown(&report, &link));
+            reports.push(report);
         } else {
             let heading = heading(target);
             let _ = write!(text, "{heading}\n\nNot run yet: `blnn reproduce {target}`.\n");
         }
     }
-    let _ = write!(text, "\n{KEPT_BELOW}\n{}", before.by_hand.as_deref().unwrap_or(HAND));
-    write_text(&path, &text)
+    let mut runs = Provenance::of(&reports);
+    runs.keep(Provenance::read(&before.written), &kept);
+    let runs = runs.markdown(|run| record::link(options, &path, run));
+    let by_hand = before.by_hand.as_deref().unwrap_or(HAND);
+    write_text(&path, &format!("{by_hand}\n{KEPT_ABOVE}\n\n{HEAD}{text}{runs}"))
 }
 
 /// The report of a target. One that cannot be read is none: it may be older than this program.
@@ -112,10 +119,10 @@ impl Before {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        let Some((written, by_hand)) = text.split_once(&format!("\n{KEPT_BELOW}\n")) else {
+        let Some((by_hand, written)) = text.split_once(&format!("\n{KEPT_ABOVE}\n")) else {
             let message = format!(
-                "is no ledger of ours, and would be replaced: it has no line `{KEPT_BELOW}`. Add \
-                 that line above what is to be kept, or choose another --ledger"
+                "is no ledger of ours, and would be replaced: it has no line `{KEPT_ABOVE}`. Add \
+                 that line below what is to be kept, or choose another --ledger"
             );
             return Err(Error::new(ErrorKind::Config, message).at(path.display()));
         };
@@ -178,11 +185,11 @@ mod tests {
         let path = folder.path().join("REPRODUCTION.md");
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(text.matches("Not run yet: `blnn reproduce ").count(), 9);
-        fs::write(&path, text + "We learned this.\n").unwrap();
+        let found = text.replacen("beside ours.\n", "beside ours.\n\nWe learned this.\n", 1);
+        fs::write(&path, &found).unwrap();
         write(&options, &mut ()).unwrap();
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(text.ends_with("## Findings\n\nWe learned this.\n"), "{text}");
-        assert_eq!(text.matches(KEPT_BELOW).count(), 1);
+        assert_eq!(fs::read_to_string(&path).unwrap(), found);
+        assert_eq!((found.matches(KEPT_ABOVE).count(), found.matches("learned").count()), (1, 1));
     }
 
     #[test]

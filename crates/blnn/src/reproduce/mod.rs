@@ -16,6 +16,7 @@ mod grid;
 mod job;
 mod ledger;
 mod map;
+mod provenance;
 mod record;
 mod render;
 mod report;

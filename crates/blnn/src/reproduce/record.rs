@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -141,6 +141,15 @@ fn best_of(over_time: &OverTime, score: &str) -> Option<Best> {
 
 fn folder(options: &Options) -> PathBuf {
     options.records.clone().unwrap_or_else(|| options.out.join("records"))
+}
+
+/// The address of a run's record as seen from a page, if the record is there and lies below that page's
+/// folder.
+pub(super) fn link(options: &Options, page: &Path, key: &str) -> Option<String> {
+    let record = folder(options).join(format!("{key}.json"));
+    let below = record.strip_prefix(page.parent()?).ok()?;
+    let steps: Option<Vec<&str>> = below.components().map(|c| c.as_os_str().to_str()).collect();
+    record.exists().then_some(steps?.join("/"))
 }
 
 fn path_of(options: &Options, job: &TrainingJob) -> PathBuf {

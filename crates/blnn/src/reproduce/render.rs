@@ -9,6 +9,7 @@ use crate::text::grouped;
 
 use super::Options;
 use super::grid::Grid;
+use super::provenance::Provenance;
 use super::report::{Aggregate, Paired, Report, Row, RunRow, UnderWay};
 use super::target::Target;
 use super::trained::{write_json, write_text};
@@ -21,7 +22,8 @@ pub(super) fn write(options: &Options, report: &Report) -> Result<()> {
     let path = |ending: &str| options.out.join(format!("{}.{ending}", report.target));
     write_json(&path("json"), report)?;
     let link = |figure: &str| figure.to_owned();
-    write_text(&path("md"), &format!("# {}", &markdown(report, &link)[3..]))
+    let runs = Provenance::of([report]).markdown(|_| None);
+    write_text(&path("md"), &format!("# {}{runs}", &markdown(report, &link)[3..]))
 }
 
 /// The report for a terminal.
@@ -45,7 +47,8 @@ pub fn text(report: &Report) -> String {
     out
 }
 
-/// The report as a section of Markdown; `link` gives the address of a figure's file.
+/// The report as a section of Markdown; `link` gives the address of a figure's file. Its runs are
+/// named, not explained: that is [`Provenance`]'s part.
 pub fn markdown(report: &Report, link: &dyn Fn(&str) -> String) -> String {
     let mut out = format!("## {}: {}\n\n", report.place, report.title);
     let notes = notes(report);
@@ -62,9 +65,9 @@ pub fn markdown(report: &Report, link: &dyn Fn(&str) -> String) -> String {
     }
     for metric in report.target.metrics() {
         let title = format!("All published methods: {}", metric.label());
-        add_section(&mut out, &title, &all_methods(report, *metric));
+        add_folded(&mut out, &title, &all_methods(report, *metric));
     }
-    add_section(&mut out, "Runs", &runs(report));
+    add_folded(&mut out, "Run by run", &runs(report));
     for figure in &report.figures {
         let _ = write!(out, "\n![{}]({})\n", figure.trim_end_matches(".svg"), link(figure));
     }
@@ -80,6 +83,14 @@ pub fn markdown(report: &Report, link: &dyn Fn(&str) -> String) -> String {
 fn add_section(out: &mut String, title: &str, grid: &Grid) {
     if !grid.is_empty() {
         let _ = write!(out, "\n**{title}**\n\n{}", grid.markdown());
+    }
+}
+
+/// A table that most readers pass by: a page shows its title until it is clicked.
+fn add_folded(out: &mut String, title: &str, grid: &Grid) {
+    if !grid.is_empty() {
+        let table = grid.markdown();
+        let _ = write!(out, "\n<details><summary>{title}</summary>\n\n{table}\n</details>\n");
     }
 }
 
@@ -233,7 +244,6 @@ fn signed(metric: &str, value: f64) -> String {
     }
 }
 
-/// Two methods compared seed by seed.
 /// What marks a difference between runs in two precisions.
 const MARK: &str = "¹";
 
@@ -251,6 +261,7 @@ fn p_value(p: f64) -> String {
     if p < 5e-4 { "< 0.001".to_owned() } else { format!("{p:.3}") }
 }
 
+/// Two methods compared seed by seed.
 fn pairs(report: &Report) -> Grid {
     let mut grid = Grid::new(&[
         "data set",
@@ -325,13 +336,11 @@ fn row_of(method: &str, from: &str, cells: impl Iterator<Item = String>) -> Vec<
     [method.to_owned(), from.to_owned()].into_iter().chain(cells).collect()
 }
 
-/// Every run behind the numbers, and those that are not finished.
+/// The scores of every run behind the numbers, and of those that are not finished.
 fn runs(report: &Report) -> Grid {
     let mut grid = Grid::new(&[
-        "data set",
-        "method",
+        "run",
         "metric",
-        "seed",
         "epochs",
         "evaluations",
         "best",
@@ -339,9 +348,8 @@ fn runs(report: &Report) -> Grid {
         "last",
         "best, 1:1:8",
         "last, 1:1:8",
-        "trained by",
-        "command",
     ]);
+    let many_metrics = report.target.metrics().len() != 1;
     for row in &report.rows {
         let finished = row.runs.iter().map(|run| (run, run.epochs.to_string()));
         let so_far = |begun: &UnderWay| format!("{} of {}", begun.epoch, begun.run.epochs);
@@ -349,10 +357,8 @@ fn runs(report: &Report) -> Grid {
         for (run, epochs) in finished.chain(unfinished) {
             let cell = |value: Option<f64>| value.map_or(String::new(), |v| number(&row.metric, v));
             grid.push(vec![
-                row.dataset.clone(),
-                row.method.clone(),
-                metric_label(&row.metric),
-                run.seed.to_string(),
+                run.key.clone(),
+                if many_metrics { metric_label(&row.metric) } else { String::new() },
                 epochs,
                 run.evaluations.to_string(),
                 cell(run.best),
@@ -360,25 +366,10 @@ fn runs(report: &Report) -> Grid {
                 cell(run.last),
                 cell(run.best_paper_split),
                 cell(run.paper_split),
-                trained_by(run),
-                format!("`{}`", run.command),
             ]);
         }
     }
     grid
-}
-
-fn trained_by(run: &RunRow) -> String {
-    let program = match (run.version.as_str(), run.commits.as_slice()) {
-        ("", _) => "unknown".to_owned(),
-        (version, []) => version.to_owned(),
-        (version, commits) => format!("{version}, {}", commits.join(" + ")),
-    };
-    if run.vectors.is_empty() {
-        program
-    } else {
-        format!("{program} ({})", run.vectors.join(" + "))
-    }
 }
 
 #[cfg(test)]
