@@ -287,9 +287,20 @@ impl TypedValueParser for ExportFormatParser {
 }
 
 pub(crate) fn method() -> impl TypedValueParser<Value = Method> {
-    PossibleValuesParser::new(Method::ALL.map(Method::name)).try_map(|name| {
-        let known = Method::ALL.into_iter().find(|m| m.name() == name);
-        known.ok_or("no such method")
+    named(Method::ALL, Method::name)
+}
+
+/// One of `all`, by its name.
+pub(crate) fn named<T, const N: usize>(
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(all.map(name)).try_map(move |given| {
+        let known = all.into_iter().find(|value| name(*value) == given);
+        known.ok_or("no such name")
     })
 }
 

@@ -9,8 +9,8 @@ use blnn::data::own::{
 use blnn::{Graph, Model, data};
 use blnn_kernels::Threads;
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 
+use crate::args::named;
 use crate::commands::datasets;
 use crate::output::{note, shell_word};
 
@@ -61,15 +61,8 @@ pub(crate) struct OwnGraphArgs {
     ///
     /// random-walk: where short walks from a node end; nodes with common surroundings are alike.
     /// degree: the degree, and that of the neighbours. onehot-degree: the degree as a category.
-    #[arg(long, help_heading = HEADING, value_name = "KIND", value_parser = structural())]
+    #[arg(long, help_heading = HEADING, value_name = "KIND", value_parser = named(Structural::ALL, Structural::name))]
     pub(crate) features: Option<Structural>,
-}
-
-fn structural() -> impl TypedValueParser<Value = Structural> {
-    PossibleValuesParser::new(Structural::ALL.map(Structural::name)).try_map(|name| {
-        let known = Structural::ALL.into_iter().find(|kind| kind.name() == name);
-        known.ok_or("no such features")
-    })
 }
 
 /// Where a graph is to come from.

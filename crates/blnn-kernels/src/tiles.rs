@@ -1,11 +1,12 @@
 //! Products of bfloat16 on a matrix unit: registers that hold 16 rows of 64 bytes, and one
 //! instruction that multiplies two of them into a third.
 //!
-//! All packing and blocking is written over the trait [`Tiles`], of which `Emulated` is plain
-//! Rust and tested on any machine. The six instructions of [`amx::Amx`] are tested on any x86-64
+//! All packing and blocking is written over the trait [`BlockSums`]: what is done with a block of
+//! sums. Tile registers are the trait [`Tiles`], of which `Emulated` is plain Rust and tested on any
+//! machine. The six instructions of [`amx::Amx`] are tested on any x86-64
 //! Linux: where the CPU has none, `trap` catches and emulates them, with the feature `emulated-amx`
 //! also for the crates above this one. A CPU that has the AVX-512 instruction for pairs alone reads
-//! the same packed tiles row by row ([`dots`]); what both do with a block of sums is [`BlockSums`].
+//! the same packed tiles row by row ([`dots`]).
 //!
 //! Operands are packed into tiles of 256 words, each a pair of values whose indices `k` in the
 //! summed dimension differ by 16 (see [`crate::bf16`]):

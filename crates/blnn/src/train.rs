@@ -169,7 +169,7 @@ pub fn train(job: &Job<'_>, observer: &mut dyn Observer) -> Result<Outcome> {
     let mut metrics = Metrics::resume(job.folder, trainer.epoch())?;
     let possible = possible_rank(job.graph);
     observer.started(trainer.epoch());
-    let kernels = with_own(trained_by, job.plan, observer);
+    let kernels = with_own(trained_by, &job.plan.precision.rounding(), observer);
     let mut stopped = false;
     while trainer.epoch() < job.plan.epochs && !stopped {
         let (step, seconds) = timed_step(&mut trainer, job.plan)?;
@@ -200,16 +200,18 @@ impl Job<'_> {
     }
 }
 
+/// What stands for kernels that an old checkpoint did not name.
+const UNKNOWN_KERNELS: &str = "unknown";
+
 /// The kernels that a run was trained by and those of this process, which the observer is told of if
 /// they are others than the last.
-fn with_own(mut kernels: Vec<String>, plan: &Plan, observer: &mut dyn Observer) -> Vec<String> {
-    let own = plan.precision.rounding();
-    if let Some(last) = kernels.last().filter(|last| **last != own) {
-        observer.switched(last, &own);
+fn with_own(mut kernels: Vec<String>, own: &str, observer: &mut dyn Observer) -> Vec<String> {
+    match kernels.last() {
+        Some(last) if last == own => return kernels,
+        Some(last) if last != UNKNOWN_KERNELS => observer.switched(last, own),
+        _ => {}
     }
-    if kernels.last() != Some(&own) {
-        kernels.push(own);
-    }
+    kernels.push(own.to_owned());
     kernels
 }
 
@@ -320,7 +322,10 @@ fn restore(job: &Job<'_>, trainer: &mut Trainer) -> Result<Vec<String>> {
     let header = checkpoint.header();
     same_graph(header, job).map_err(|e| e.at(path.display()))?;
     same_config(&header.config, job.plan).map_err(|e| e.at(path.display()))?;
-    let (epoch, kernels) = (header.epoch, header.kernels.clone());
+    let (epoch, mut kernels) = (header.epoch, header.kernels.clone());
+    if kernels.is_empty() {
+        kernels.push(UNKNOWN_KERNELS.to_owned());
+    }
     trainer.restore(epoch, &mut |name, shape| checkpoint.take(name, shape))?;
     Ok(kernels)
 }
@@ -402,4 +407,33 @@ fn outcome(job: &Job<'_>, epochs: usize, finished: bool, seconds: f64) -> Result
         last: job.folder.records()?.pop(),
         seconds,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_kernels_are_told_of_and_unknown_ones_are_kept() {
+        #[derive(Default)]
+        struct Told(Vec<(String, String)>);
+        impl Observer for Told {
+            fn switched(&mut self, from: &str, to: &str) {
+                self.0.push((from.to_owned(), to.to_owned()));
+            }
+        }
+        let list = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let mut told = Told::default();
+        for (before, after) in [
+            (list(&[]), list(&["avx2"])),
+            (list(&["avx2"]), list(&["avx2"])),
+            (list(&[UNKNOWN_KERNELS]), list(&[UNKNOWN_KERNELS, "avx2"])),
+        ] {
+            assert_eq!(with_own(before, "avx2", &mut told), after);
+            assert!(told.0.is_empty(), "{:?}", told.0);
+        }
+        let after = with_own(list(&["avx2", "neon"]), "avx2", &mut told);
+        assert_eq!(after, list(&["avx2", "neon", "avx2"]));
+        assert_eq!(told.0, [("neon".to_owned(), "avx2".to_owned())]);
+    }
 }

@@ -11,10 +11,9 @@ use blnn::export::{Embedding, Format, Provenance};
 use blnn::{Graph, Matrix, Model, Statistics};
 use blnn_kernels::Threads;
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
-use crate::args::{ExportFormatParser, MachineArgs};
+use crate::args::{ExportFormatParser, MachineArgs, named};
 use crate::output::{duration, grouped, note, shell_word};
 use crate::own_graph::OwnGraphArgs;
 use crate::run_graph::{Lost, Tell, TrainedOn};
@@ -52,7 +51,7 @@ pub(crate) struct EmbedArgs {
     ///
     /// The two readings of the published momentum (`docs/METHOD.md`). A run keeps both, and trains
     /// alike with either.
-    #[arg(long, value_name = "NAME", value_parser = statistics())]
+    #[arg(long, value_name = "NAME", value_parser = named(Statistics::ALL, Statistics::name))]
     pub(crate) statistics: Option<Statistics>,
 
     /// Formats of the embeddings, separated by commas
@@ -72,13 +71,6 @@ pub(crate) struct EmbedArgs {
 
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
-}
-
-fn statistics() -> impl TypedValueParser<Value = Statistics> {
-    PossibleValuesParser::new(Statistics::ALL.map(Statistics::name)).try_map(|name| {
-        let known = Statistics::ALL.into_iter().find(|statistics| statistics.name() == name);
-        known.ok_or("no such statistics")
-    })
 }
 
 pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
@@ -240,12 +232,13 @@ impl Done<'_> {
         let graph = if trained { "the graph of the training" } else { self.graph.name() };
         let shape = format!("{} nodes × {}", grouped(self.graph.nodes()), plan.embedding_width());
         let by = format!(
-            "{}: {} on {}, seed {}, {}",
+            "{}: {} on {}, seed {}, {}, {} statistics",
             shell_word(&args.run),
             plan.method().name(),
             header.graph,
             header.seed,
-            progress(self.model)
+            progress(self.model),
+            plan.statistics().name()
         );
         let mut rows =
             vec![("embedded", format!("{graph}: {shape}, {}", duration(self.seconds))), ("by", by)];

@@ -153,7 +153,10 @@ fn read_sizes(given: &[u64]) -> anyhow::Result<Sizes> {
     let sizes = Sizes { nodes, entries, features, attributes, labelled: false, id_bytes: 0 };
     // Bytes are counted in 64 bits, and some things take a few of them for each value.
     let values = sizes.values();
-    ensure!(values <= 1 << 56, "--sizes: {values} attribute values in all; give 2^56 at most");
+    ensure!(
+        values as u64 <= 1 << 56,
+        "--sizes: {values} attribute values in all; give 2^56 at most"
+    );
     Ok(sizes)
 }
 

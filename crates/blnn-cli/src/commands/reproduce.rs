@@ -8,9 +8,8 @@ use blnn::reproduce::{Ended, Failure, Options, Report, Target, dataset_names, re
 use blnn::{Method, Objective};
 use blnn_kernels::Threads;
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::args::{Format, MachineArgs, at_least_one, method};
+use crate::args::{Format, MachineArgs, at_least_one, method, named};
 use crate::commands::datasets::search_folders;
 use crate::output::{INTERRUPTED, note, shell_word};
 use crate::plan_progress::PlanProgress;
@@ -64,7 +63,7 @@ pub(crate) struct ReproduceArgs {
     methods: Vec<Method>,
 
     /// Forms of BLNN's objective: `paper`, `one-direction`, `published-code`, or several
-    #[arg(long, value_name = "FORM", num_args = 1.., value_delimiter = ',', default_value = "paper", value_parser = objective())]
+    #[arg(long, value_name = "FORM", num_args = 1.., value_delimiter = ',', default_value = "paper", value_parser = named(Objective::ALL, Objective::name))]
     objectives: Vec<Objective>,
 
     /// Temperatures of the sweep [default: 0.1, 0.2, … 2.0]
@@ -106,13 +105,6 @@ pub(crate) struct ReproduceArgs {
 
     #[command(flatten)]
     machine: MachineArgs,
-}
-
-fn objective() -> impl TypedValueParser<Value = Objective> {
-    PossibleValuesParser::new(Objective::ALL.map(Objective::name)).try_map(|name| {
-        let known = Objective::ALL.into_iter().find(|o| o.name() == name);
-        known.ok_or("no such objective")
-    })
 }
 
 pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {

@@ -123,9 +123,6 @@ fn resolve(args: &TrainArgs) -> anyhow::Result<(Plan, PathBuf)> {
     };
     let preset = preset_name(named(args), args.own.edges.as_deref());
     let plan = config.resolve_on_this_machine(preset)?;
-    if let Some(unused) = config.unused(plan.method()) {
-        note(format_args!("note: {unused}"));
-    }
     let root = args.out.clone().unwrap_or_else(|| {
         let (method, seed) = (plan.method().name(), plan.seed());
         PathBuf::from("runs").join(format!("{dataset}-{method}-seed{seed}"))
@@ -134,7 +131,9 @@ fn resolve(args: &TrainArgs) -> anyhow::Result<(Plan, PathBuf)> {
     if args.resume && saved.exists() {
         let mut base = Config::new();
         base.file(&saved)?;
-        return Ok((config.resolve_over(base)?, root));
+        let saved = config.resolve_over(base)?;
+        note_unused(&config, &saved);
+        return Ok((saved, root));
     }
     if args.resume && RunFolder::holds_run(&root) {
         bail!(
@@ -143,7 +142,15 @@ fn resolve(args: &TrainArgs) -> anyhow::Result<(Plan, PathBuf)> {
             root.display()
         );
     }
+    note_unused(&config, &plan);
     Ok((plan, root))
+}
+
+/// Tells of settings that were given and that the method does not read.
+fn note_unused(config: &Config, plan: &Plan) {
+    if let Some(unused) = config.unused(plan.method()) {
+        note(format_args!("note: {unused}"));
+    }
 }
 
 /// Refuses to begin a run whose folder holds what it is made of under a name of ours.

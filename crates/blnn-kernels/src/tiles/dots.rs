@@ -15,7 +15,7 @@ pub(crate) trait AddProducts {
     /// `sums += Σ_k left(k) · right(k)`, where both operands have so many steps.
     ///
     /// # Safety
-    /// The CPU must have the instructions.
+    /// The CPU must have the instructions, and both operands `depth` steps.
     unsafe fn add_products(
         sums: &mut [f32; BLOCK],
         depth: usize,
@@ -55,7 +55,7 @@ impl<M: AddProducts> BlockSums for InMemory<M> {
     fn add_products(&mut self, depth: usize, left: Steps<'_>, right: Steps<'_>) {
         let Some(last) = depth.checked_sub(1) else { return };
         assert!(left.reaches(last) && right.reaches(last), "tiles for every step");
-        // SAFETY: `self` exists, so the CPU has the instructions.
+        // SAFETY: `self` exists, so the CPU has the instructions; the steps are there, as asserted.
         unsafe { M::add_products(&mut self.sums.0, depth, left, right) };
     }
 }
@@ -89,7 +89,7 @@ impl AddProducts for Instruction {
 /// `R` rows of a block from row `first` on.
 ///
 /// # Safety
-/// Both operands must have `depth` steps.
+/// The CPU must have the instructions, and both operands `depth` steps.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bf16")]
 unsafe fn add_strip<const R: usize>(

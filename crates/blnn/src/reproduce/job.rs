@@ -108,25 +108,12 @@ impl TrainingJob {
 
     /// The method as tables name it.
     pub fn label(&self) -> &'static str {
-        match (self.plan.method, self.plan.objective) {
-            (Method::BgrlNoisy, Objective::OneDirection) => "BGRL, noisy (one direction)",
-            (Method::BgrlClean, Objective::OneDirection) => "BGRL, clean (one direction)",
-            (Method::Blnn, Objective::OneDirection) => "BLNN (one direction)",
-            (Method::BgrlNoisy, Objective::PublishedCode) => "BGRL, noisy (published code)",
-            (Method::BgrlClean, Objective::PublishedCode) => "BGRL, clean (published code)",
-            (Method::Blnn, Objective::PublishedCode) => "BLNN (published code)",
-            _ => self.published_label(),
-        }
+        label(self.plan.method, self.plan.objective)
     }
 
     /// The method's name in the published tables.
     pub fn published_label(&self) -> &'static str {
-        match self.plan.method {
-            Method::Bgrl => "BGRL",
-            Method::BgrlNoisy => "BGRL, noisy",
-            Method::BgrlClean => "BGRL, clean",
-            Method::Blnn => "BLNN",
-        }
+        label(self.plan.method, Objective::Paper)
     }
 
     /// τ, for the method that has one.
@@ -177,7 +164,7 @@ impl TrainingJob {
         if let Some(temperature) = self.temperature().filter(|_| !self.has_preset_temperature()) {
             let _ = write!(command, " --set temperature={temperature}");
         }
-        // On a machine with a matrix unit, training would choose another arithmetic by itself.
+        // Where bfloat16 is fast, training would choose another arithmetic by itself.
         let _ = write!(command, " --precision {}", precision.name());
         command + &format!(" --epochs {epochs} --seed {seed} --eval-every {eval_every}")
     }
@@ -198,6 +185,22 @@ impl TrainingJob {
     /// is too short for that.
     pub fn default_cadence(&self) -> usize {
         PAPER_CADENCE.min(self.plan.epochs.div_ceil(SHORT_EVALUATIONS))
+    }
+}
+
+/// A method in a form of its objective, as tables name it; BGRL has one form.
+pub(super) fn label(method: Method, form: Objective) -> &'static str {
+    match (method, form) {
+        (Method::Bgrl, _) => "BGRL",
+        (Method::BgrlNoisy, Objective::Paper) => "BGRL, noisy",
+        (Method::BgrlNoisy, Objective::OneDirection) => "BGRL, noisy (one direction)",
+        (Method::BgrlNoisy, Objective::PublishedCode) => "BGRL, noisy (published code)",
+        (Method::BgrlClean, Objective::Paper) => "BGRL, clean",
+        (Method::BgrlClean, Objective::OneDirection) => "BGRL, clean (one direction)",
+        (Method::BgrlClean, Objective::PublishedCode) => "BGRL, clean (published code)",
+        (Method::Blnn, Objective::Paper) => "BLNN",
+        (Method::Blnn, Objective::OneDirection) => "BLNN (one direction)",
+        (Method::Blnn, Objective::PublishedCode) => "BLNN (published code)",
     }
 }
 

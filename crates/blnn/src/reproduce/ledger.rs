@@ -119,6 +119,8 @@ impl Before {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
+        // The line may be the first.
+        let text = format!("\n{text}");
         let Some((by_hand, written)) = text.split_once(&format!("\n{KEPT_ABOVE}\n")) else {
             let message = format!(
                 "is no ledger of ours, and would be replaced: it has no line `{KEPT_ABOVE}`. Add \
@@ -126,7 +128,8 @@ impl Before {
             );
             return Err(Error::new(ErrorKind::Config, message).at(path.display()));
         };
-        Ok(Self { written: written.to_owned(), by_hand: Some(by_hand.to_owned()) })
+        let by_hand = by_hand.trim_start_matches('\n').to_owned();
+        Ok(Self { written: written.to_owned(), by_hand: Some(by_hand) })
     }
 
     /// The section of a target, if there is one: what was reported from runs on another machine.
@@ -190,6 +193,12 @@ mod tests {
         write(&options, &mut ()).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), found);
         assert_eq!((found.matches(KEPT_ABOVE).count(), found.matches("learned").count()), (1, 1));
+        // Nothing by hand is fine too.
+        fs::write(&path, &found[found.find(KEPT_ABOVE).unwrap()..]).unwrap();
+        for _ in 0..2 {
+            write(&options, &mut ()).unwrap();
+            assert!(fs::read_to_string(&path).unwrap().starts_with(&format!("\n{KEPT_ABOVE}\n")));
+        }
     }
 
     #[test]

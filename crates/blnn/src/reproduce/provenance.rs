@@ -19,8 +19,17 @@ impl Provenance {
         let rows = reports.into_iter().flat_map(|report| &report.rows);
         let runs = rows
             .flat_map(|row| row.runs.iter().chain(row.under_way.iter().map(|begun| &begun.run)));
+        let mut latest: BTreeMap<&str, &RunRow> = BTreeMap::new();
+        for run in runs {
+            // Of a run that went on between two reports, the later one knows more.
+            let known = latest.entry(&run.key).or_insert(run);
+            let count = |run: &RunRow| (run.commits.len(), run.vectors.len());
+            if count(run) > count(known) {
+                *known = run;
+            }
+        }
         let line = |run: &RunRow| [trained_by(run), format!("`{}`", run.command)];
-        Self(runs.map(|run| (run.key.clone(), line(run))).collect())
+        Self(latest.into_iter().map(|(key, run)| (key.to_owned(), line(run))).collect())
     }
 
     /// What [`markdown`](Self::markdown) wrote into a page.
@@ -109,6 +118,16 @@ mod tests {
                       | begun | 0.1.0, abc (avx2) | `blnn train begun` |\n";
         assert_eq!(text, wanted);
         assert_eq!(Provenance::default().markdown(|_| None), "");
+    }
+
+    #[test]
+    fn a_run_that_went_on_names_all_its_programs() {
+        let (before, mut after) = (report(&["a"]), report(&["a"]));
+        after.rows[0].runs[0].commits.push("def".into());
+        for reports in [[&before, &after], [&after, &before]] {
+            let text = Provenance::of(reports).markdown(|_| None);
+            assert!(text.contains("| a | 0.1.0, abc + def (avx2) |"), "{text}");
+        }
     }
 
     #[test]

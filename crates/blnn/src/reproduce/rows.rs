@@ -8,13 +8,14 @@ use crate::eval::Comparison;
 use crate::graph::Graph;
 use crate::published::{self, Metric, Value};
 
-use super::job::TrainingJob;
+use super::job::{TrainingJob, label};
 use super::record::{PAPER_SPLIT, RunRecord};
 use super::report::{
     Aggregate, Missing, Paired, Row, RunRow, SeedDifference, UnderWay, mean_and_std,
 };
 use super::target::Target;
 use super::trained::Trained;
+use crate::plan::{Method, Objective};
 
 /// The finished runs by their key.
 pub(super) type Results = BTreeMap<String, Trained>;
@@ -178,44 +179,36 @@ pub(super) fn mark_missing(rows: &mut [Row], missing: &Missing) {
 }
 
 /// The comparisons a target is about.
-fn contests(target: Target) -> &'static [(&'static str, &'static str)] {
-    const GAIN: (&str, &str) = ("BLNN", "BGRL");
-    const CODE: &str = "BLNN (published code)";
-    const CODE_GAIN: (&str, &str) = (CODE, "BGRL");
-    const ONE_GAIN: (&str, &str) = ("BLNN (one direction)", "BGRL");
-    const NOISY: &str = "BGRL, noisy";
-    const CLEAN: &str = "BGRL, clean";
-    const CODE_NOISY: &str = "BGRL, noisy (published code)";
-    const CODE_CLEAN: &str = "BGRL, clean (published code)";
+fn contests(target: Target) -> &'static [(Method, Method)] {
+    use Method::{Bgrl, BgrlClean, BgrlNoisy, Blnn};
     match target {
         Target::Classification | Target::Clustering | Target::Similarity | Target::Map => {
-            &[GAIN, ONE_GAIN, CODE_GAIN]
+            &[(Blnn, Bgrl)]
         }
-        Target::Ablation => &[
-            GAIN,
-            CODE_GAIN,
-            (CLEAN, "BLNN"),
-            (CODE_CLEAN, CODE),
-            ("BLNN", NOISY),
-            (CODE, CODE_NOISY),
-        ],
-        Target::Motivation => {
-            &[(NOISY, "BGRL"), (CLEAN, "BGRL"), (CODE_NOISY, "BGRL"), (CODE_CLEAN, "BGRL")]
-        }
+        Target::Ablation => &[(Blnn, Bgrl), (BgrlClean, Blnn), (Blnn, BgrlNoisy)],
+        Target::Motivation => &[(BgrlNoisy, Bgrl), (BgrlClean, Bgrl)],
         Target::Datasets | Target::CaseStudy | Target::Temperature => &[],
     }
+}
+
+/// The labels of the comparisons of a target, each within every form of the objective.
+fn contests_by_label(target: Target) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let of_form = |(first, second): (Method, Method)| {
+        Objective::ALL.map(|form| (label(first, form), label(second, form)))
+    };
+    contests(target).iter().copied().flat_map(of_form)
 }
 
 /// The methods of a target compared seed by seed, wherever both were trained with a seed.
 pub(super) fn paired(target: Target, rows: &[Row]) -> Vec<Paired> {
     let mut found = Vec::new();
     for first in rows {
-        for (name, other) in contests(target) {
+        for (name, other) in contests_by_label(target) {
             let opposite = |row: &&Row| {
                 (&row.dataset, &row.metric) == (&first.dataset, &first.metric)
-                    && row.method == *other
+                    && row.method == other
             };
-            if first.method == *name
+            if first.method == name
                 && let Some(second) = rows.iter().find(opposite)
             {
                 found.extend(Rule::ALL.iter().filter_map(|rule| compare(first, second, *rule)));
@@ -345,18 +338,25 @@ mod tests {
     #[test]
     fn ablations_are_compared_within_their_form() {
         let row = |method: &str| scored(method, vec![run(1, 93.0)]);
-        let code = " (published code)";
         let methods = ["BGRL", "BLNN", "BGRL, noisy", "BGRL, clean"];
         let rows: Vec<Row> = methods.iter().map(|m| row(m)).collect();
-        let both = methods[1..].iter().map(|m| row(&format!("{m}{code}")));
-        let both: Vec<Row> = rows.iter().cloned().chain(both).collect();
-        for (target, of_one_form) in [(Target::Ablation, 3), (Target::Motivation, 2)] {
+        let forms = [" (one direction)", " (published code)"];
+        let others = forms.iter().flat_map(|form| {
+            methods[1..].iter().map(move |method| row(&format!("{method}{form}")))
+        });
+        let all: Vec<Row> = rows.iter().cloned().chain(others).collect();
+        for (target, of_one_form) in
+            [(Target::Classification, 1), (Target::Ablation, 3), (Target::Motivation, 2)]
+        {
             assert_eq!(paired(target, &rows).len(), of_one_form);
-            assert_eq!(paired(target, &both).len(), 2 * of_one_form);
+            assert_eq!(paired(target, &all).len(), 3 * of_one_form);
         }
-        let ablation = paired(Target::Ablation, &both);
-        let of_code = |p: &&Paired| p.second.ends_with(code);
-        assert!(ablation.iter().filter(of_code).all(|p| p.first.ends_with(code)));
+        let ablation = paired(Target::Ablation, &all);
+        for form in forms {
+            let of_form = |p: &&Paired| p.second.ends_with(form);
+            assert!(ablation.iter().filter(of_form).all(|p| p.first.ends_with(form)));
+            assert_eq!(ablation.iter().filter(of_form).count(), 2);
+        }
     }
 
     #[test]
