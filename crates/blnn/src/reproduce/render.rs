@@ -48,7 +48,7 @@ pub fn text(report: &Report) -> String {
 }
 
 /// The report as a section of Markdown; `link` gives the address of a figure's file. Its runs are
-/// named, not explained: that is [`Provenance`]'s part.
+/// named; what trained them stands once, in a section of its own.
 pub fn markdown(report: &Report, link: &dyn Fn(&str) -> String) -> String {
     let mut out = format!("## {}: {}\n\n", report.place, report.title);
     let notes = notes(report);
