@@ -16,6 +16,9 @@ use crate::progress::stop_on_signal;
 /// Plain lines a training writes when nobody watches a terminal.
 const LINES: usize = 5;
 
+/// No more time than this passes between two of them: a training may take hours.
+const LONGEST_SILENCE: Duration = Duration::from_secs(120);
+
 /// Shows the whole plan on stderr: a bar on a terminal, now and then a line elsewhere.
 #[derive(Debug)]
 pub(crate) struct PlanProgress {
@@ -25,6 +28,7 @@ pub(crate) struct PlanProgress {
     out: PathBuf,
     jobs: Vec<Planned>,
     began: Instant,
+    spoke: Instant,
     /// Work done by this process, in the units of [`TrainingJob::epoch_cost`].
     work_done: f64,
 }
@@ -60,6 +64,7 @@ impl PlanProgress {
             out: out.to_owned(),
             jobs: Vec::new(),
             began: Instant::now(),
+            spoke: Instant::now(),
             work_done: 0.0,
         })
     }
@@ -114,9 +119,11 @@ impl Watcher for PlanProgress {
         let epochs = self.jobs[job].epochs;
         let left =
             self.seconds_left().map_or(String::new(), |s| format!(" · {} left", duration(s)));
-        let line_due =
-            step.epoch == epochs || step.epoch.is_multiple_of(epochs.div_ceil(LINES).max(1));
+        let line_due = step.epoch == epochs
+            || step.epoch.is_multiple_of(epochs.div_ceil(LINES).max(1))
+            || self.spoke.elapsed() >= LONGEST_SILENCE;
         if !self.on_terminal && line_due {
+            self.spoke = Instant::now();
             let place = self.place(job);
             note(format_args!(
                 "{place} · epoch {}/{epochs} · loss {:.4}{left} in all",
