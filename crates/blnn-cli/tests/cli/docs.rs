@@ -129,11 +129,14 @@ fn prepare(folder: &Path) {
     fs::write(folder.join("classes.npy"), classes).unwrap();
 }
 
+fn docs() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
 /// Runs the commands of a page as they stand there, from top to bottom in one folder; returns all
 /// that they printed.
 fn run_page(name: &str, folder: &Path) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
-    let text = fs::read_to_string(path).unwrap();
+    let text = fs::read_to_string(docs().join(name)).unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_blnn")).parent().unwrap();
     let search = std::env::var("PATH").unwrap_or_default();
     let search = format!("{}:{search}", program.display());
@@ -191,12 +194,47 @@ fn questions() {
     assert!(folder.path().join("blnn.bash").exists() && folder.path().join("man1").exists());
 }
 
+/// The cells of all tables of a page, without those of remarks: what is missing differs between
+/// machines with and without the data.
+fn cells(page: &str) -> Vec<&str> {
+    let mut has_remarks = false;
+    let mut lines = Vec::new();
+    for (line, next) in page.lines().zip(page.lines().skip(1)) {
+        if next.starts_with("|--") {
+            has_remarks = line.ends_with("| remark |");
+        }
+        if let Some(row) = line.strip_suffix(" |").filter(|row| row.starts_with('|')) {
+            lines.push(if has_remarks { row.rsplit_once(" |").unwrap().0 } else { row });
+        }
+    }
+    lines
+}
+
+/// The ledger's tables are what its command makes of the records, and nothing else.
+#[test]
+fn the_reproduction() {
+    let folder = tempfile::tempdir().unwrap();
+    let copies = folder.path().join("docs");
+    fs::create_dir_all(copies.join("records")).unwrap();
+    fs::copy(docs().join("REPRODUCTION.md"), copies.join("REPRODUCTION.md")).unwrap();
+    for record in fs::read_dir(docs().join("records")).unwrap().map(|entry| entry.unwrap().path()) {
+        fs::copy(&record, copies.join("records").join(record.file_name().unwrap())).unwrap();
+    }
+    run_page("REPRODUCTION.md", folder.path());
+    let before = fs::read_to_string(docs().join("REPRODUCTION.md")).unwrap();
+    let after = fs::read_to_string(copies.join("REPRODUCTION.md")).unwrap();
+    let (before, after) = (cells(&before), cells(&after));
+    assert!(before.len() > 300, "the tables are found");
+    let differs = before.iter().zip(&after).find(|(before, after)| before != after);
+    assert_eq!(differs, None, "write the ledger again, by its own command");
+    assert_eq!(before.len(), after.len(), "write the ledger again, by its own command");
+}
+
 /// A page that nobody runs would go stale.
 #[test]
 fn every_page_with_commands_is_run() {
-    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let run = ["DATA.md", "QUICKSTART.md", "METHOD.md", "SETTINGS.md", "FAQ.md"];
-    for page in fs::read_dir(docs).unwrap().map(|entry| entry.unwrap().path()) {
+    let run = ["DATA.md", "QUICKSTART.md", "METHOD.md", "SETTINGS.md", "FAQ.md", "REPRODUCTION.md"];
+    for page in fs::read_dir(docs()).unwrap().map(|entry| entry.unwrap().path()) {
         let name = page.file_name().unwrap().to_str().unwrap();
         let commands = fs::read_to_string(&page).is_ok_and(|text| text.contains("```sh\n"));
         assert!(!commands || run.contains(&name), "{name} has commands");
