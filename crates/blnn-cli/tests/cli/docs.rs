@@ -199,7 +199,7 @@ fn questions() {
 fn cells(page: &str) -> Vec<&str> {
     let mut has_remarks = false;
     let mut lines = Vec::new();
-    for (line, next) in page.lines().zip(page.lines().skip(1)) {
+    for (line, next) in page.lines().zip(page.lines().skip(1).chain([""])) {
         if next.starts_with("|--") {
             has_remarks = line.ends_with("| remark |");
         }

@@ -509,6 +509,11 @@ fn a_setting_that_the_method_does_not_have_is_told() {
         let (code, _, stderr) = finish(command.args(["--set", "temperature=0.5"]));
         assert_eq!(code, 0, "{stderr}");
         assert_eq!(stderr.contains(told), is_told, "{stderr}");
+        // A run that goes on has its own method, named again or not.
+        let mut again = train(folder.path(), &["cora", "--out", method, "--resume"]);
+        let (code, _, stderr) = finish(again.args(["--set", "temperature=0.5"]));
+        assert_eq!(code, 0, "{stderr}");
+        assert_eq!(stderr.contains(told), is_told, "{stderr}");
     }
 }
 
