@@ -17,7 +17,7 @@ use crate::progress::stop_on_signal;
 const LINES: usize = 5;
 
 /// No more time than this passes between two of them: a training may take hours.
-const LONGEST_SILENCE: Duration = Duration::from_secs(120);
+const LONGEST_SILENCE: Duration = Duration::from_mins(2);
 
 /// Shows the whole plan on stderr: a bar on a terminal, now and then a line elsewhere.
 #[derive(Debug)]
